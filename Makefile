@@ -26,7 +26,7 @@ NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-viewer browser screenshots test-fast faults sanitize mutants dist-check test-ptera test-mujoco4 test-models test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo test test-viewer browser osmesa screenshots test-fast faults sanitize mutants dist-check test-ptera test-mujoco4 test-models test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
 
 demo: $(READY)-demo
 	$(BIN)/simstate run
@@ -50,6 +50,10 @@ test-viewer: $(READY)-test
 # Chromium for those tests and for the screenshots of the docs; on Debian, as root.
 browser:
 	command -v chromium || apt-get install -y chromium || (apt-get update && apt-get install -y chromium)
+
+# MuJoCo's own renderer for pictures on a machine without a graphics card; on Debian, as root.
+osmesa:
+	ldconfig -p | grep -q libOSMesa || apt-get install -y libosmesa6 || (apt-get update && apt-get install -y libosmesa6)
 
 # The pictures of docs/see-it.md, from a browser.
 screenshots: $(READY)-test
@@ -195,6 +199,7 @@ docs: $(READY)-docs
 	$(BIN)/python docs/architecture.py
 	$(BIN)/python docs/charts.py
 	$(BIN)/python docs/flight_charts.py
+	$(BIN)/python docs/derivative_charts.py
 	$(FILM)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 

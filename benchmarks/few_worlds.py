@@ -1,9 +1,10 @@
 """Cost of an environment step for few worlds: CPU µs per env-step, on one thread.
 
-HalfCheetah next to Gymnasium's own, with terms in torch and in NumPy, and the quadruped
-task next to its physics. Each runs in a process of its own; blocks of steps alternate,
-so that a noisy machine hits all alike. `--before PATH` adds another source tree of
-simstate, such as that of an earlier commit, to the same run:
+HalfCheetah next to Gymnasium's own: the bit-identical one behind Gymnasium's interface,
+and a task with terms in torch and in NumPy. The quadruped task next to its physics.
+Each runs in a process of its own; blocks of steps alternate, so that a noisy machine
+hits all alike. `--before PATH` adds another source tree of simstate, such as that of an
+earlier commit, to the same run:
 
     git worktree add /tmp/before f126322
     (cd /tmp/before && python setup.py build_ext --inplace)
@@ -28,7 +29,10 @@ BLOCK_S = 0.15
 HERE = Path(__file__).resolve()
 ROWS = {
     "Quadruped-Velocity": (("physics", "quadruped"), (1, 16, 64, 1024)),
-    "HalfCheetah": (("gymnasium", "cheetah torch", "cheetah"), (1, 16, 64)),
+    "HalfCheetah": (
+        ("gymnasium", "interface", "cheetah torch", "cheetah"),
+        (1, 16, 64),
+    ),
 }
 
 
@@ -40,20 +44,28 @@ def assets() -> Path:
     return Path(found.origin).parent / "envs" / "mujoco" / "assets"
 
 
-def gymnasium(worlds: int) -> Callable[[], object]:
+def gymnasium(worlds: int, name: str = "HalfCheetah-v5") -> Callable[[], object]:
     """Gymnasium's HalfCheetah, or its vector of them."""
     import gymnasium
     import numpy as np
 
     if worlds == 1:
-        env = gymnasium.make("HalfCheetah-v5").unwrapped
+        env = gymnasium.make(name).unwrapped
         env.reset(seed=0)
         action = np.full(6, 0.2, np.float32)
     else:
-        env = gymnasium.make_vec("HalfCheetah-v5", worlds, vectorization_mode="sync")
+        own = {} if "/" in name else {"vectorization_mode": "sync"}
+        env = gymnasium.make_vec(name, worlds, **own)
         env.reset(seed=0)
         action = np.full((worlds, 6), 0.2, np.float32)
     return lambda: env.step(action)
+
+
+def interface(worlds: int) -> Callable[[], object]:
+    """Simstate's HalfCheetah-v5 behind Gymnasium's interface."""
+    import simstate.interop.gymnasium  # noqa: F401  (registers the tasks)
+
+    return gymnasium(worlds, "simstate/HalfCheetah-v5")
 
 
 def quadruped(worlds: int) -> Callable[[], object]:

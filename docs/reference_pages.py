@@ -20,7 +20,7 @@ MODULES = {
     "simstate.train": "Training",
     "simstate.flight": "Aircraft",
     "simstate.space": "Spacecraft",
-    "simstate.study": "Laws, linear models, dispersions, futures",
+    "simstate.study": "Laws, linear models, derivatives, dispersions, futures",
     "simstate.math": "Rotations, transforms, inertia, conventions",
     "simstate.record": "Recordings",
     "simstate.data": "Data sets, replays, clusters",

@@ -49,6 +49,18 @@ class MjSpec:
     def compile(self) -> MjModel: ...
     def copy(self) -> MjSpec: ...
 """
+DRAWN = "".join(
+    f"""
+class {name}:
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+    def __getattr__(self, name: str) -> Any: ...
+    def __setattr__(self, name: str, value: Any) -> None: ...
+"""
+    for name in (
+        "MjrContext", "MjrRect", "MjvCamera", "MjvGeom", "MjvOption", "MjvPerturb",
+        "MjvScene",
+    )
+)  # fmt: skip
 OF_MODEL = """    opt: MjOption
     stat: MjStatistic
     vis: Any
@@ -136,7 +148,7 @@ def main() -> None:
         parts.append(f"\nclass {kind}:\n{fields(thing)}")
     parts.append(f"\nclass MjModel:\n{OF_MODEL}{fields(model)}")
     parts.append(f"\nclass MjData:\n{OF_DATA}{fields(mujoco.MjData(model))}")
-    parts.append(SPEC)
+    parts += [SPEC, DRAWN]
     parts += [enum(name) for name in names if name.startswith("mjt")]
     parts.append("\n")
     for name in names:

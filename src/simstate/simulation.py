@@ -98,6 +98,8 @@ from simstate.world.worlds import Worlds, add_state_fields
 
 if TYPE_CHECKING:  # the first loads Warp
     from simstate.step.runge_kutta_stepper import RungeKuttaStepper
+    from simstate.view.eye import Camera
+    from simstate.view.shot import RendererName
     from simstate.view.viewer import Viewer
 
 StageName = Literal["position", "velocity", "acceleration"]
@@ -995,29 +997,42 @@ class Simulation:
         overlays: Sequence[str] = (),
         width: int = 640,
         height: int = 480,
-        camera: str | tuple[Sequence[float], Sequence[float]] = "corner",
+        camera: Camera = "corner",
         values: bool = True,
+        renderer: RendererName = "auto",
+        transparent: bool = False,
+        supersampling: int = 1,
+        sheet: bool = False,
     ) -> np.ndarray:
-        """A picture of the present state, uint8; (height, width, 3).
+        """Return a picture of the present state, uint8; (height, width, 3).
 
-        Needs the extra `view`, but neither a browser nor a display. For pictures that a
-        policy sees, and for many worlds, there are cameras: `SceneCfg(cameras=…)`.
+        Needs the extra `view`, but neither a browser nor a display. For images that a
+        policy observes, and for many worlds at once, see `SceneCfg(cameras=…)`.
 
         Args:
-            worlds: one or more, side by side; the first has the overlays.
-            overlays: what else is drawn, as the viewer lists it: "contacts", "link
-                frames", "COM velocities", …
+            worlds: one or more, side by side.
+            overlays: names as the viewer lists them, such as "contacts", "link frames"
+                and "COM velocities".
             width: [px].
             height: [px].
-            camera: from where: "corner", "front", "side" or "above"; or where it stands
-                and what it looks at, world axes [m].
-            values: whether the values of forces are written at their arrows.
+            camera: "corner", "front", "side" or "above"; a camera of the model by name;
+                a `simstate.view.Orbit`; or the camera's position and the point it looks
+                at, world axes [m].
+            values: True to write the values of forces at their arrows.
+            renderer: "opengl" is MuJoCo's own and needs EGL, OSMesa or a window;
+                "software" needs no library; "auto" takes the first that works.
+            transparent: leave out floor and sky and add an alpha channel: shape
+                (height, width, 4).
+            supersampling: samples per pixel: 1, 4, 9 or 16.
+            sheet: draw each world in a picture of its own, width × height each, in
+                rows.
         """
         ids = [worlds] if isinstance(worlds, int) else list(worlds)
-        course = Course(self, self.rays)
         drawing = start_offscreen(
-            course, ids, overlays, (width, height), camera, values=values
-        )
+            Course(self, self.rays), ids, overlays=overlays, size=(width, height),
+            camera=camera, values=values, renderer=renderer, transparent=transparent,
+            supersampling=supersampling, sheet=sheet,
+        )  # fmt: skip
         return drawing.picture()
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:

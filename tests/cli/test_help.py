@@ -14,7 +14,7 @@ HEAVY = (
     "torch", "mujoco", "numpy", "warp", "mujoco_warp", "matplotlib", "scipy", "PIL",
 )  # fmt: skip
 RUN_HERE = (
-    "run", "inspect", "explain", "contacts", "quantities", "check", "diff",
+    "run", "inspect", "contacts", "quantities", "check", "diff",
     "integrate", "align", "tasks", "bench", "report", "record", "info", "replay",
     "plot", "export", "new-task", "render",
 )  # fmt: skip

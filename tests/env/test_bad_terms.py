@@ -54,6 +54,7 @@ def bad_values(kind):
         "complex numbers": (torch.zeros(shape, dtype=torch.complex64), "complex64"),
         "texts": (np.full(shape, "far"), "<U3"),
         "objects": (np.full(shape, None), "object"),
+        "another device": (torch.zeros(shape, device="meta"), "device 'meta'"),
     }
     if kind == "termination":
         found["numbers for booleans"] = (torch.zeros(shape), "booleans.*float32")

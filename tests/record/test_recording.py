@@ -32,6 +32,7 @@ from simstate.data.replay import replay
 from simstate.record import Recording, recorder
 from simstate.record.compression import packed, unpacked
 from simstate.record.container_writer import ContainerWriter
+from simstate.record.header import read_header
 
 QUANTITIES = ("arm.joint_pos", "puck.root_link_lin_vel_b", "arm.body_link_pos_w")
 
@@ -515,3 +516,17 @@ def test_a_killed_process_leaves_whole_blocks(tmp_path):
 @pytest.mark.soak
 def test_a_hundred_killed_processes_leave_whole_blocks(tmp_path):
     kill(tmp_path, 100)
+
+
+def test_names_that_differ_only_by_what_is_not_shown_are_refused(make_sim, tmp_path):
+    """Shown alike, one of them would take the place of the other."""
+    with make_sim().record(tmp_path / "a.simrec", fields=["qpos", "qvel"]):
+        pass
+    header = Recording(tmp_path / "a.simrec").header
+    columns = header["columns"]
+    columns["a\x1b[2J"] = columns.pop("qpos")
+    told = read_header(json.dumps(header).encode(), "a file")
+    assert "a\N{REPLACEMENT CHARACTER}[2J" in told["columns"]
+    columns["a\x07[2J"] = columns.pop("qvel")
+    with pytest.raises(RecordingError, match="differ only by control characters"):
+        read_header(json.dumps(header).encode(), "a file")

@@ -547,7 +547,6 @@ def test_threads_and_batches_have_the_same_bits():
         ({"step": math.nan}, "step"),
         ({"tolerance": -1.0}, "tolerance"),
     ],
-    ids=str,
 )
 def test_wrong_questions_raise(wrong, message):
     sim = all_joints()

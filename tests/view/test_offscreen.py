@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -15,10 +16,13 @@ from simstate.base.errors import InvalidInputError, UnknownNameError
 from simstate.cli import main
 from simstate.view import Course, start_offscreen
 from simstate.view.body_overlays import Draw
-from simstate.view.raster import Canvas, Eye
+from simstate.view.eye import Eye
+from simstate.view.floor import Floor
+from simstate.view.raster import Canvas
 from simstate.view.shapes import Point
 
 INK = (255, 0, 255)
+LIGHT = np.array([0.0, 0.6, 0.8])
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +61,7 @@ def test_the_nearest_triangle_is_seen_at_its_depth() -> None:
              middle + 9 * leaning - 3 * down]
         )  # fmt: skip
 
-    canvas = Canvas(eye, None, 1.0)
+    canvas = Canvas(eye, LIGHT)
     inks = np.array([[200.0, 0.0, 0.0], [0.0, 200.0, 0.0]])
     canvas.triangles(np.stack([facing(2.0, 0.0), facing(1.5, 0.2)]), inks)
     depth = canvas.depth.reshape(80, 120)
@@ -70,13 +74,15 @@ def test_the_nearest_triangle_is_seen_at_its_depth() -> None:
     np.testing.assert_array_equal(is_green, (tilted < 2.0).reshape(80, 120))
 
 
-def test_values_of_forces_are_written_at_their_arrows(sim: Simulation) -> None:
+def test_values_of_forces_are_written_at_their_arrows(
+    sim: Simulation, renderer: str
+) -> None:
     camera = ([1.2, -1.4, 0.9], [0.3, -0.2, 0.3])
 
     def drawn(values: bool) -> np.ndarray:
         picture = sim.render(
             1, overlays=["external wrenches"], camera=camera, width=320, height=240,
-            values=values,
+            values=values, renderer=renderer,
         )  # fmt: skip
         return picture.astype(int)
 
@@ -102,7 +108,8 @@ def _size(sim: Simulation) -> float:
     """How large the first of the worlds drawn is, as the picture takes it [m]."""
     from simstate.view.grid import bounds
 
-    low, high = bounds(sim.model, host(sim.data.geom_xpos[1]), np.zeros((0, 3)))
+    pos, mat = host(sim.data.geom_xpos[1]), host(sim.data.geom_xmat[1])
+    low, high = bounds(sim.model, pos, mat, np.zeros((0, 3)))
     return float(np.linalg.norm(high - low)) / 1.8
 
 
@@ -112,18 +119,18 @@ def test_what_shows_its_inside_is_not_drawn() -> None:
     right, down = eye.rot_wc[:, 0], eye.rot_wc[:, 1]
     corners = np.stack([middle - right, middle + right, middle + down])[None]
     colours = np.array([[255.0, 0.0, 0.0]])
-    canvas = Canvas(eye, None, 1.0)
+    canvas = Canvas(eye, LIGHT)
     canvas.triangles(corners, colours)
     canvas.triangles(corners[:, ::-1], colours)
     seen = np.isfinite(canvas.depth).sum()
-    again = Canvas(eye, None, 1.0)
+    again = Canvas(eye, LIGHT)
     again.triangles(
         np.concatenate([corners, corners[:, ::-1]]), np.tile(colours, (2, 1))
     )
     assert seen == np.isfinite(again.depth).sum() > 100
-    one_side = Canvas(eye, None, 1.0)
+    one_side = Canvas(eye, LIGHT)
     one_side.triangles(corners, colours)
-    other = Canvas(eye, None, 1.0)
+    other = Canvas(eye, LIGHT)
     other.triangles(corners[:, ::-1], colours)
     counts = {int(np.isfinite(c.depth).sum()) for c in (one_side, other)}
     assert counts == {0, int(seen)}
@@ -131,15 +138,30 @@ def test_what_shows_its_inside_is_not_drawn() -> None:
 
 def test_the_ground_is_where_rays_meet_it() -> None:
     eye = an_eye()
-    canvas = Canvas(eye, -0.2, 0.3)
-    column, row = 40, 70
-    distance = canvas.depth[row * 120 + column]
-    ray = eye.rot_wc @ [
-        (column + 0.5 - 60) / eye.focal,
-        (row + 0.5 - 40) / eye.focal,
-        1,
-    ]
-    assert (eye.position + distance * ray)[2] == pytest.approx(-0.2, abs=1e-5)
+    black, white = np.zeros(3), np.full(3, 255.0)
+    squares = np.array([[black, white], [white, black]])
+    period = np.array([0.5, 0.8])  # of two squares, along x and y [m]
+    floor = Floor(
+        np.array([0.05, -0.1, -0.2]), np.eye(3), np.zeros(2), np.ones(3), [squares],
+        1.0 / period, np.array([0.3, 0.1]),
+    )  # fmt: skip
+    pixels, colours, depth = floor.draw(eye, 1.0, None, 1e9, black)
+    shown = set()
+    for column, row in ((40, 70), (90, 75), (13, 66), (61, 79), (100, 60), (5, 78)):
+        (k,) = np.flatnonzero(pixels == row * 120 + column)
+        ray = eye.rot_wc @ [
+            (column + 0.5 - 60) / eye.focal,
+            (row + 0.5 - 40) / eye.focal,
+            1,
+        ]
+        x, y, z = eye.position + depth[k] * ray
+        assert z == pytest.approx(-0.2, abs=1e-5)
+        u = 0.3 + (x - 0.05) / 0.5
+        v = 0.1 - (y + 0.1) / 0.8  # rows of an image go down
+        wanted = squares[int(v % 1 * 2), int(u % 1 * 2)]
+        np.testing.assert_allclose(colours[k], wanted)
+        shown.add(wanted[0])
+    assert shown == {0.0, 255.0}
 
 
 class Marked(Course):
@@ -153,10 +175,13 @@ class Marked(Course):
         return {"hand": ("a ball", draw)}
 
 
-def test_an_overlay_is_at_its_pixel(sim: Simulation) -> None:
+def test_an_overlay_is_at_its_pixel(sim: Simulation, renderer: str) -> None:
     course = Marked(sim, sim.rays)
     camera = ((1.5, -1.2, 0.9), (0.3, -0.3, 0.2))
-    drawing = start_offscreen(course, [1], ["hand"], (200, 150), camera)
+    drawing = start_offscreen(
+        course, [1], overlays=["hand"], size=(200, 150), camera=camera,
+        renderer=renderer,
+    )  # fmt: skip
     picture = drawing.picture().astype(int)
     drawn = (picture[..., 0] > 100) & (picture[..., 2] > 100) & (picture[..., 1] < 30)
     rows, columns = np.nonzero(drawn)
@@ -168,8 +193,8 @@ def test_an_overlay_is_at_its_pixel(sim: Simulation) -> None:
     assert rows.mean() + 0.5 == pytest.approx(place[1], abs=1.0)
 
 
-def test_a_world_shows_its_own_state(sim: Simulation) -> None:
-    size = {"width": 120, "height": 90}
+def test_a_world_shows_its_own_state(sim: Simulation, renderer: str) -> None:
+    size: dict[str, Any] = {"width": 120, "height": 90, "renderer": renderer}
     pictures = [sim.render(world, **size) for world in (0, 2)]
     assert pictures[0].shape == (90, 120, 3)
     assert not np.array_equal(*pictures)
@@ -242,7 +267,7 @@ TEXTURED = """
 """
 
 
-def test_a_texture_is_where_its_coordinates_say() -> None:
+def test_a_texture_is_where_its_coordinates_say(renderer: str) -> None:
     """Points of the sheet are projected, and compared with MuJoCo's own texture."""
     scene = SceneCfg(
         entities={"a": EntityCfg(model=TEXTURED)}, ground=None, timestep=None
@@ -251,7 +276,7 @@ def test_a_texture_is_where_its_coordinates_say() -> None:
     model = sim.model
     (geom,) = np.flatnonzero(model.geom_dataid >= 0)
     camera = ((0.5, -0.6, 2.6), (0.8, 0.3, 0.5))
-    picture = sim.render(width=320, height=240, camera=camera)
+    picture = sim.render(width=320, height=240, camera=camera, renderer=renderer)
     eye = Eye(*(np.array(x) for x in camera), 320, 240)
     corners = model.mesh_vert[:4].astype(float)
     uv = model.mesh_texcoord[:4].astype(float)

@@ -317,6 +317,8 @@ def test_simstate_loads_no_viewer() -> None:
 def test_without_viser_it_is_said_what_to_do(
     sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "simstate.view.viewer", None)
+    for name in ("viewer", "server"):  # the second imports viser
+        monkeypatch.delitem(sys.modules, f"simstate.view.{name}")
+    monkeypatch.setitem(sys.modules, "viser", None)
     with pytest.raises(InvalidInputError, match=r"pip install 'simstate\[view\]'"):
         sim.view(port=0)

@@ -123,7 +123,19 @@ def test_they_are_drawn_in_the_viewer_and_in_pictures(sim: Simulation) -> None:
             np.testing.assert_allclose(handle.vertices, wanted, atol=1e-5)
         middle = np.array(viewer.picture.middle)
     np.testing.assert_allclose(middle, [1.2, 0.15, 1.2], atol=0.35)
-    picture = sim.render([1], width=240, height=160, camera="side").astype(int)
+
+
+def test_every_renderer_draws_them_in_every_world(
+    sim: Simulation, renderer: str
+) -> None:
+    for worlds in ([1], [1, 0]):
+        _check_colours(
+            sim.render(worlds, width=480, height=320, camera="side", renderer=renderer)
+        )
+
+
+def _check_colours(picture: np.ndarray) -> None:
+    picture = picture.astype(int)
     red, green, blue = (picture[..., k] for k in range(3))
     assert ((red > 2 * green) & (red > 2 * blue)).sum() > 30  # the cloth
     assert ((blue > 2 * red) & (blue > 2 * green)).sum() > 30  # the solid

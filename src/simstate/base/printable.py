@@ -21,12 +21,18 @@ def printable(text: str) -> str:
 
 
 def printable_values(value: Any) -> Any:
-    """Return the values of JSON with printable texts, keys included."""
+    """Return the values of JSON with printable texts, keys included.
+
+    Keys that would become the same raise ValueError.
+    """
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):
         items = cast("dict[str, Any]", value).items()
-        return {printable(key): printable_values(item) for key, item in items}
+        made = {printable(key): printable_values(item) for key, item in items}
+        if len(made) < len(items):
+            raise ValueError("names that differ only by control characters")
+        return made
     if isinstance(value, list):
         return [printable_values(item) for item in cast("list[Any]", value)]
     return value

@@ -9,11 +9,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from dataclasses import make_dataclass
-from functools import reduce
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import tyro
 
@@ -21,8 +19,10 @@ from simstate.base.errors import SimStateError, suggestion
 from simstate.base.mujoco_version import REPAIR, installation_fault, rejection
 from simstate.base.places import place_of
 from simstate.cli.answer import Answer, present
-from simstate.cli.console import plain_warnings, report_error
+from simstate.cli.console import console, escaped, plain_warnings, report_error
+from simstate.cli.options import PLAIN_OPTIONS
 
+<<<<<<< HEAD
 COMMANDS = (
     "run",
     "inspect",
@@ -52,6 +52,20 @@ COMMANDS = (
     "report",
 )
 """`new-task` is the class `NewTaskCommand` of `new_task.py`, and so on."""
+=======
+GROUPS = {
+    "Look": ("view", "inspect", "quantities", "check", "contacts"),
+    "Run": ("run", "integrate", "record", "render", "bench"),
+    "Recordings": ("replay", "plot", "export", "info", "diff"),
+    "Learn": ("tasks", "new-task", "train", "play", "collect", "runs"),
+    "Study": ("align", "dispersions"),
+    "Help": ("report",),
+}
+"""The commands by subject; `new-task` is `NewTaskCommand` of `new_task.py`."""
+COMMANDS = tuple(name for names in GROUPS.values() for name in names)
+RENAMED = {"explain": "inspect MODEL NAME"}
+"""Earlier commands, and the present ones."""
+>>>>>>> main
 WITH_TASK_OPTIONS = ("train", "play")
 """Commands whose options depend on the task."""
 
@@ -108,45 +122,52 @@ def _class_name(name: str) -> str:
 
 
 def _parsed(args: list[str]) -> Any:
-    """The command that a command line asks for."""
-    if not args or args[0].startswith("-"):
-        return _overview(args or ["--help"])
+    """Return the command of a command line; exit after the help or a usage error."""
+    if not args or args[0] in ("-h", "--help"):
+        print_overview()
+        sys.exit(0)
     name = args[0]
     if name not in COMMANDS:
-        known = suggestion(name, COMMANDS)
-        report_error(SimStateError(f"Unknown command {name!r}.{known}"))
+        kind = "option" if name.startswith("-") else "command"
+        said = suggestion(name, COMMANDS)
+        if name in RENAMED:
+            said = f" It is now `simstate {RENAMED[name]}`."
+        report_error(SimStateError(f"Unknown {kind} {name!r}.{said}"))
         sys.exit(2)
     command = command_class(name)
     if name in WITH_TASK_OPTIONS:
         return command.parse(args[1:])
-    return tyro.cli(command, args=args[1:], prog=f"simstate {name}")
-
-
-def _overview(args: list[str]) -> Any:
-    """Print the help of all commands, or what is wrong with such arguments.
-
-    Their modules are not loaded for it, and the root is a class without type variables,
-    for which tyro would search the source of `typing`: each would double the time.
-    """
-    commands: list[Any] = []
-    for name in COMMANDS:
-        shown = make_dataclass(name, [])
-        shown.__doc__ = docstring(name)
-        commands.append(Annotated[shown, tyro.conf.subcommand(name)])
-    every: Any = reduce(lambda one, other: one | other, commands)
-    whole = Annotated[every, tyro.conf.arg(name="")]
-    root: type[Any] = make_dataclass("Command", [("command", whole)])
     return tyro.cli(
-        root,
-        args=args,
-        prog="simstate",
-        description="The state layer for MuJoCo: simulate, inspect, check and train. "
-        "With --version: the versions, and which path the native engine takes.",
+        command, args=args[1:], prog=f"simstate {name}", config=PLAIN_OPTIONS
     )
 
 
+def print_overview() -> None:
+    """Print the commands by subject; their modules are not loaded for it."""
+    out = console()
+    width = max(map(len, COMMANDS))
+    lines = [
+        "usage: simstate COMMAND [OPTIONS]",
+        "",
+        "The state layer for MuJoCo: simulate, inspect, record, learn and study.",
+    ]
+    for group, names in GROUPS.items():
+        lines += ["", f"[bold]{group}[/]"]
+        for name in names:
+            summary = escaped(docstring(name).partition("\n")[0])
+            lines.append(f"  [cyan]{name:<{width}}[/]  {summary}")
+        (example,) = re.findall(r"Example: (.*)", docstring(names[0]))
+        lines.append(f"  [dim]{'':<{width}}  $ {escaped(example)}[/]")
+    lines += [
+        "",
+        "`simstate COMMAND --help` lists the options of a command,",
+        "`simstate --version` the versions and the path of the native engine.",
+    ]
+    out.print("\n".join(lines), highlight=False, soft_wrap=True)
+
+
 def docstring(name: str) -> str:
-    """What a command's class says of itself, read from its file."""
+    """Return the docstring of a command's class, read from its file."""
     text = _file(name).read_text(encoding="utf-8")
     (found,) = re.findall(
         rf'^class {_class_name(name)}\b[^\n]*:\n    """(.*?)"""', text, re.M | re.S
@@ -180,5 +201,5 @@ def versions() -> tuple[str, str | None]:
 
 
 def entry() -> None:
-    """What the installed `simstate` script calls."""
+    """Run the command line; entry point of the `simstate` script."""
     sys.exit(main())

@@ -33,7 +33,7 @@ class AlignCommand:
     """Another version of the model for the simulators, with the same joints and bodies:
     what was changed in it is found and named."""
     states: int = 3
-    """How many random states are compared."""
+    """Number of random states to compare."""
     seconds: float = 1.0
     """Length of the runs that are compared [s]; 0: no runs."""
     seed: int = 0

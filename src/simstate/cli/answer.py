@@ -1,4 +1,4 @@
-"""What a command found: data for programs, tables and lines for people."""
+"""Result of a command: data for programs, tables and lines for people."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from simstate.cli.console import console
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command returns; `present` prints it."""
+    """Result of a command; `present` prints it."""
 
     facts: Any
-    """What --json prints: dictionaries, lists, text and numbers."""
+    """Output of --json: dictionaries, lists, text and numbers."""
     shown: Sequence[RenderableType]
-    """What is printed otherwise, one after the other; text is taken as it is."""
+    """Output otherwise, in order; text is printed unchanged."""
     code: int = 0
     """The exit code."""
 

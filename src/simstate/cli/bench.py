@@ -48,17 +48,17 @@ class Rate:
 
 @dataclass(frozen=True)
 class Result:
-    """What was measured with one number of worlds."""
+    """Measurement with one number of worlds."""
 
     worlds: int
     simstate: Rate
     loop: Rate
-    """Of a loop of mj_step, or with --ray of all worlds in this process."""
+    """Rate of a loop of mj_step, or with --ray of all worlds in this process."""
     rounds: int
 
     @property
     def ratio(self) -> float:
-        """How many times as fast as the loop."""
+        """Speed relative to the loop."""
         return self.simstate.median / self.loop.median
 
 

@@ -36,7 +36,7 @@ class BenchedWorlds:
 
 
 class Stepping:
-    """Worlds that go on from the same states each time."""
+    """Worlds that start from the same states each time."""
 
     def __init__(self, what: BenchedWorlds, num_envs: int, first_world: int) -> None:
         self._sim = moving_worlds(
@@ -52,7 +52,7 @@ class Stepping:
         return PlainLoop(self._sim.model, rows)
 
     def rewind(self) -> None:
-        """Bring every world back to its start."""
+        """Restore every world to its initial state."""
         self._sim.reset()
         self._sim.write_state(self._start)
 
@@ -72,7 +72,7 @@ class Stepping:
 
 
 Call = tuple[Callable[[], object], Callable[[], object]]
-"""What makes ready, and what is timed."""
+"""A preparation, and the function that is timed."""
 
 
 @contextmanager

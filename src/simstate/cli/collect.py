@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from simstate.study.dispersions.study import Over
 
 EPISODES = 100
-"""How many episodes of a policy are collected where nothing is said."""
+"""Default number of episodes of a policy."""
 ENVS = 64
 """In how many worlds at once."""
 
 
 @dataclass
 class CollectCommand:
-    """Collect episodes of a policy in a task; an interrupted run goes on.
+    """Collect episodes of a policy in a task; an interrupted run can be continued.
 
     Example: simstate collect Arm-Reach --policy reach.onnx --episodes 1000 --out data
     """
@@ -48,18 +48,17 @@ class CollectCommand:
         ),
     ] = ()
     episodes: int | None = None
-    """How many episodes of a policy are wanted; by default 100."""
+    """Number of episodes of a policy; by default 100."""
     success: str | None = None
     """The termination term that must end an episode, such as time_out."""
     quantities: tuple[str, ...] = ()
-    """What to record besides observations and actions, as entity.quantity."""
+    """Quantities to record besides observations and actions, as entity.quantity."""
     cameras: tuple[str, ...] = ()
     """Cameras of the task whose pictures are kept; "view" looks at the robot."""
     image_size: tuple[int, int] | None = None
     """Width and height of the pictures [px]; by default what the task says."""
     envs: int | None = None
-    """How many worlds run at once, by default 64; what each does does not depend on
-    it."""
+    """Number of worlds that run at once, by default 64; results do not depend on it."""
     to: Literal["hdf5", "lerobot"] | None = None
     """Also write the wanted episodes as OUT/demos.hdf5 or OUT/lerobot."""
     seed: int | None = None
@@ -103,7 +102,7 @@ class CollectCommand:
             )
 
     def _act(self, advance: Advance, over: Over | None) -> Collection:
-        """Let a policy act."""
+        """Run a policy."""
         from simstate.data.datasets.collection import collect
         from simstate.env import tasks
 

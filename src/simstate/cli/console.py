@@ -1,4 +1,4 @@
-"""What the commands print: tables, progress and errors."""
+"""Output of the commands: tables, progress and errors."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class Advance(Protocol):
-    """Tells the progress display how far the work has come, from 0 to 1."""
+    """Update of the progress display, from 0 to 1."""
 
     def __call__(self, fraction: float, note: str = "") -> None:
-        """Show the fraction that is done, and a note beside it."""
+        """Show the completed fraction and a note."""
         ...
 
 

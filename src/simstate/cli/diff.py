@@ -35,9 +35,9 @@ class DiffCommand:
     right: File
     """The other one."""
     tolerance: float = 0.0
-    """The greatest difference that counts as none, in each quantity's own unit."""
+    """Largest difference that counts as none, in each quantity's unit."""
     rows: int = 20
-    """How many lines to show, those that differ most first; 0: all of them."""
+    """Number of rows to show, the largest differences first; 0: all."""
     json: Json = False
     debug: Debug = False
 
@@ -60,7 +60,7 @@ class DiffCommand:
         return Answer(self._to_dict(found, notes), shown, code=1 if len(found) else 0)
 
     def _states(self) -> tuple[Differences, list[str]]:
-        """What differs between two files of unified states, of any two simulators."""
+        """Return the differences of two files of unified states."""
         from simstate.simulators.state_file import load_states
         from simstate.state import diff
 
@@ -71,7 +71,7 @@ class DiffCommand:
         return diff(left, right, self.tolerance), notes
 
     def _models(self, left: Snapshot, right: Snapshot) -> list[str]:
-        """What differs in the models' values; of unlike models, an error."""
+        """Return the differences of the models' values; models must be alike."""
         from simstate.state.fingerprint import differences
 
         ours, theirs = left.header["model"], right.header["model"]
@@ -90,7 +90,7 @@ class DiffCommand:
         return found.table(self.rows or None)
 
     def _to_dict(self, found: Differences, notes: list[str]) -> dict[str, Any]:
-        """What a script wants; a difference that cannot be told has error null."""
+        """Return the differences for scripts; undefined ones have error null."""
         lines = found.lines()
         return {
             "equal": not len(found),
@@ -116,7 +116,7 @@ class DiffCommand:
 
 
 def _headers(left: Snapshot, right: Snapshot) -> list[str]:
-    """How the two were made differently."""
+    """Return the differences of the two headers."""
     return [
         f"{key} is {left.header[key]} on the left, {right.header[key]} on the right."
         for key in ("engine", "dtype", "mujoco", "timestep")

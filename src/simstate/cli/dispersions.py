@@ -32,9 +32,9 @@ class DispersionsCommand:
     file: Annotated[Path, tyro.conf.Positional]
     """A Python file with a function study()."""
     worlds: int = 1000
-    """How many worlds to run."""
+    """Number of worlds."""
     batch: int = 256
-    """How many at once; results do not depend on it."""
+    """Number of worlds at once; results do not depend on it."""
     seed: int = 0
     """Seed of all draws and of the worlds' noise."""
     confidence: float = 0.95

@@ -1,10 +1,12 @@
-"""`simstate inspect`: what a model holds, and where it is in the state tensor."""
+"""`simstate inspect`: the elements of a model, or one of them by name."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import tyro
 from rich.table import Table
 
 from simstate.cli.answer import Answer
@@ -14,29 +16,59 @@ from simstate.cli.options import Debug, Json, Model
 
 if TYPE_CHECKING:
     from simstate.cli.inspection import Fact
+    from simstate.entity.explanation import ElementInfo
 
 
 @dataclass
 class InspectCommand:
-    """Show a model's links, joints, actuators, sensors, sizes and state layout.
+    """Show a model's links, joints, actuators and state layout, or one of them.
 
-    Example: simstate inspect quadruped
+    Example: simstate inspect humanoid "qvel[4]"
     """
 
     model: Model
+    name: tyro.conf.Positional[str | None] = None
+    """A joint, body, actuator, site, geom or other element by name; or a field, an
+    element or a range of it: qvel, "qvel[4]", "qvel[3:6]". By default all of them."""
     json: Json = False
     debug: Debug = False
 
     def execute(self) -> Answer:
-        """Run the command; what it found."""
+        """Run the command; return what it found."""
         from simstate.cli.inspection import inspect_scene
 
+        if self.name is not None:
+            return self._one(self.name)
         found = inspect_scene(scene_of(self.model))
         tables = [
             fact_table(title, found[key]) for key, title in TITLES.items() if found[key]
         ]
         shown = [summary(self.model, found), *tables]
         return Answer({"model": self.model, **found}, shown)
+
+    def _one(self, name: str) -> Answer:
+        """Return the meaning of entries of a field, or the facts about an element."""
+        from simstate.cli.element_facts import facts_about
+        from simstate.entity.explanation import FIELDS, explain
+        from simstate.scene.load import compile_spec, load_spec
+
+        if name.removeprefix("data.").partition("[")[0].strip() in FIELDS:
+            found = explain(self.model).select(name)
+            single = len(found) == 1
+            one = card(found[0]) if single else element_table(found, self.model)
+            return Answer([each.to_dict() for each in found], [one])
+        model = compile_spec(load_spec(self.model), "The model")
+        elements = facts_about(model, name)
+        entries = [
+            one
+            for one in explain(model)
+            if one.field != "xfrc_applied" and one.element.endswith(repr(name))
+        ]
+        shown: list[str | Table] = [fact_card(facts) for facts in elements]
+        if entries:
+            shown.append(element_table(entries, name))
+        facts = {"elements": elements, "entries": [one.to_dict() for one in entries]}
+        return Answer(facts, shown)
 
 
 TITLES = {
@@ -94,4 +126,45 @@ def _cell(key: str, value: Any) -> str:
         return f"{value:.4g}"
     if isinstance(value, str | int):
         return str(value) or "–"
-    return ", ".join(f"{number:.4g}" for number in value)
+    return ", ".join(x if isinstance(x, str) else f"{x:.4g}" for x in value) or "–"
+
+
+def fact_card(facts: dict[str, Any]) -> str:
+    """Return the facts about one element, in lines."""
+    width = max(map(len, facts))
+    head = f"{facts['kind']} {facts['name']}"
+    lines = [
+        f"  {key:<{width}}  {_cell(key, value)}"
+        for key, value in facts.items()
+        if key not in ("kind", "name")
+    ]
+    return "\n".join([head, *lines])
+
+
+def card(element: ElementInfo) -> str:
+    """Return the meaning of one entry of a field, in lines."""
+    lines = (
+        (element.name, element.meaning),
+        ("of", element.element + (f", entity {element.entity}" * bool(element.entity))),
+        ("point", element.point),
+        ("axes", element.axes),
+        ("unit", element.unit),
+        ("usual mistake", element.mistake),
+    )
+    width = max(len(label) for label, _ in lines)
+    return "\n".join(f"{label:<{width}}  {text}" for label, text in lines)
+
+
+def element_table(elements: Iterable[ElementInfo], model: str) -> Table:
+    """Return the meanings of several entries, one in a row."""
+    table = Table(
+        title=f"Entries of the state and inputs: {model}", title_justify="left"
+    )
+    columns = ("element", "of", "meaning", "point", "axes", "unit", "usual mistake")
+    for header in columns:
+        table.add_column(header, no_wrap=header in ("element", "unit"))
+    for one in elements:
+        values = (one.name, one.element, one.meaning, one.point, one.axes, one.unit,
+                  one.mistake)  # fmt: skip
+        table.add_row(*(escaped(value) for value in values))
+    return table

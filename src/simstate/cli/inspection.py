@@ -1,4 +1,4 @@
-"""What there is to know about a scene's model before it moves, as plain data."""
+"""Facts about a scene's model, as plain data."""
 
 from __future__ import annotations
 

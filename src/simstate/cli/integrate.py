@@ -31,7 +31,7 @@ class IntegrateCommand:
     """euler, heun, midpoint, rk4, bs32, rkf45, dp54, rkf78, dop853, or mujoco for
     MuJoCo's own stepper."""
     attitude: Literal["lie", "high_order", "manifold"] = "lie"
-    """How orientations are advanced."""
+    """Method of advancing orientations."""
     seconds: float = 2.0
     """Simulated time [s]."""
     timestep: float | None = None

@@ -1,4 +1,4 @@
-"""What is shown while a policy learns: reward terms, ends of episodes, speed, time."""
+"""Display during training: reward terms, ends of episodes, speed, time."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ ENTITY = "robot"
 
 
 def scene_of(source: str) -> SceneCfg:
-    """The model alone, at its first keyframe, with the physics of its own file."""
+    """Return the model at its first keyframe, with the physics of its file."""
     from simstate.scene import EntityCfg, InitialStateCfg, SceneCfg
     from simstate.scene.load import load_spec
 
@@ -41,7 +41,7 @@ def check_moves(scene: SceneCfg) -> None:
 
 
 def disturb(sim: Simulation, spread: float, seed: int) -> None:
-    """Give every world random joint velocities of its own [rad/s or m/s]."""
+    """Give every world different random joint velocities [rad/s or m/s]."""
     sim.rng.seed(seed)
     robot = sim.scene[ENTITY]
     vel = robot.data.joint_vel
@@ -58,7 +58,7 @@ def moving_worlds(
     seed: int,
     first_world: int = 0,
 ) -> Simulation:
-    """Worlds of a command's model, each with random joint velocities of its own."""
+    """Return worlds of a model, each with different random joint velocities."""
     from simstate.simulation import Simulation
 
     check_moves(scene)

@@ -1,4 +1,4 @@
-"""What a user may have meant by a name that Python does not know."""
+"""Suggestions for a name that Python does not know."""
 
 from __future__ import annotations
 

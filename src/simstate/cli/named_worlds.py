@@ -1,4 +1,4 @@
-"""What a command shows: a model, a recording, a task or a policy, by its name."""
+"""The subject of a command: a model, a recording, a task or a policy, by name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ What = Annotated[
 
 @dataclass(frozen=True)
 class Viewed:
-    """What was named on the command line, and how its worlds begin."""
+    """The subject named on the command line, and the initial state of its worlds."""
 
     what: str
     snapshot: Path | None
@@ -60,7 +60,7 @@ class Viewed:
         return self.model_course() if self.is_model() else self._task_course()
 
     def beside(self, course: Course, other: str, stack: ExitStack) -> Course:
-        """A course with something else beside it, which `stack` ends.
+        """Return a course with another one next to it, which `stack` ends.
 
         Args:
             course: what this gave.
@@ -98,11 +98,11 @@ class Viewed:
         )
 
     def is_recording(self) -> bool:
-        """Whether a recording was named."""
+        """Return True if a recording was named."""
         return self.what.endswith(".simrec")
 
     def is_model(self) -> bool:
-        """Whether a model was named, rather than a task or a policy."""
+        """Return True if a model was named, rather than a task or a policy."""
         from simstate.env import tasks
 
         if self._is_policy() or self.is_recording():

@@ -1,4 +1,4 @@
-"""`simstate new-task`: a task file to start from, which runs as it is."""
+"""`simstate new-task`: a runnable task file to start from."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class NewTaskCommand:
         return 0
 
     def _model_code(self) -> str:
-        """The model as the file names it: beside the file, or by its name."""
+        """Return the model as the file names it: relative to the file, or by name."""
         path = Path(self.model)
         if not path.is_file():
             return json.dumps(self.model)

@@ -10,6 +10,8 @@ import tyro
 from simstate.base.errors import InvalidInputError
 from simstate.base.figures import check_figure_file
 
+PLAIN_OPTIONS = (tyro.conf.DisallowNone, tyro.conf.FlagCreatePairsOff)
+"""Options without a value "None", and flags without their opposite."""
 Model = Annotated[
     str,
     tyro.conf.Positional,
@@ -26,7 +28,7 @@ Engine = Annotated[
 Device = Annotated[
     str, tyro.conf.arg(help='Where the tensors are; "cuda" needs --engine warp.')
 ]
-Seconds = Annotated[float, tyro.conf.arg(help="Simulated time [s].")]
+Seconds = Annotated[float, tyro.conf.arg(metavar="SECONDS", help="Simulated time [s].")]
 Seed = Annotated[int, tyro.conf.arg(help="Seed of all that is random.")]
 Json = Annotated[bool, tyro.conf.arg(help="Print JSON instead of tables.")]
 Debug = Annotated[bool, tyro.conf.arg(help="Show the traceback of an error.")]

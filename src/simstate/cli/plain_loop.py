@@ -10,7 +10,7 @@ STEPS = 20
 
 
 class PlainLoop:
-    """What one writes without a library: worlds one after the other, mj_step."""
+    """A loop as written without a library: mj_step, one world after the other."""
 
     def __init__(self, model: mujoco.MjModel, rows: np.ndarray) -> None:
         self.datas = [mujoco.MjData(model) for _ in rows]
@@ -18,7 +18,7 @@ class PlainLoop:
         self._rows = rows
 
     def rewind(self) -> None:
-        """Bring every world back to its start."""
+        """Restore every world to its initial state."""
         state = mujoco.mjtState.mjSTATE_INTEGRATION.value
         for data, row in zip(self.datas, self._rows, strict=True):
             mujoco.mj_setState(self._model, data, row, state)

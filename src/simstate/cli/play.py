@@ -107,7 +107,7 @@ class PlayCommand(TaskCommand):
         return Answer(facts, [figures_table(found, title), *filmed])
 
     def _borrowed(self, env: Env) -> AbstractContextManager[Any]:
-        """While it is entered, the worlds step in the simulator that was asked for."""
+        """Step the worlds in the requested simulator within the context."""
         if self.physics is None:
             return nullcontext()
         from simstate.simulators.borrowed_stepper import borrowed_stepper
@@ -115,7 +115,7 @@ class PlayCommand(TaskCommand):
         return borrowed_stepper(env, self.physics)
 
     def _cfg(self, played: Played) -> EnvCfg:
-        """The task, with the settings and the command that were asked for."""
+        """Return the task with the requested settings and command."""
         from simstate.env import VelocityCommandCfg
         from simstate.env.setting_changes import with_settings
 
@@ -170,7 +170,7 @@ class PlayCommand(TaskCommand):
 
 
 def _played(policy: tuple[str, ...]) -> Played:
-    """What was named on the command line."""
+    """Return the policy named on the command line."""
     if not 1 <= len(policy) <= 2:
         raise InvalidInputError(
             "Name a policy: the folder of a run, a checkpoint model_….npz or an .onnx "

@@ -24,7 +24,8 @@ class PlotCommand:
     columns: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
     """Columns to draw, with or without their entity; by default all of them."""
     out: Path | None = None
-    """The figure: .png, .svg or .pdf; by default beside the recording, as .png."""
+    """Figure to write: .png, .svg or .pdf; by default next to the recording, as
+    .png."""
     worlds: tuple[int, ...] = ()
     """The worlds to draw; by default the first sixteen."""
     debug: Debug = False

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from simstate.entity import Quantity
 
 NONE = "–"
-"""What stands for no subject, no point or no axes; "none" selects it too."""
+"""Text for no subject, no point or no axes; "none" also selects it."""
 
 
 @dataclass
@@ -73,7 +73,7 @@ def quantity_table(quantities: list[Quantity]) -> Table:
 
 
 def points(quantity: Quantity) -> list[str]:
-    """What names the quantity's point: the short word and the words in full."""
+    """Return the names of the quantity's point: the short word and the full text."""
     return [quantity.point or NONE, quantity.point_text]
 
 
@@ -83,7 +83,7 @@ def units(quantity: Quantity) -> list[str]:
 
 
 def plain_unit(text: str) -> str:
-    """A unit typed without a dot and raised digits, as it is declared."""
+    """Return the declared form of a unit typed without a dot and raised digits."""
     for typed, declared in (("**2", "²"), ("^2", "²"), ("*", "·")):
         text = text.replace(typed, declared)
     return text

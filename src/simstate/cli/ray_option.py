@@ -37,6 +37,6 @@ def cluster_of(address: str | None) -> Generator[Cluster | None]:
 
 @contextmanager
 def workers(address: str | None) -> Generator[Over | None]:
-    """What hands work to others, while it is entered; None: it is done here."""
+    """Yield a function that distributes work; None: it is done in this process."""
     with cluster_of(address) as cluster:
         yield None if cluster is None else cluster.map

@@ -44,7 +44,7 @@ class RecordCommand:
     engine: Engine = "native"
     device: Device = "cpu"
     quantities: tuple[str, ...] = ("joint_pos", "joint_vel")
-    """What to keep of a model's entity, or of a task's as entity.quantity."""
+    """Quantities of a model's entity, or of a task's as entity.quantity."""
     policy: Path | None = None
     """A run's folder, a checkpoint or an .onnx file that acts in the task; without one
     all actions are zero."""

@@ -22,10 +22,10 @@ class ReplayCommand:
     file: Annotated[Path, tyro.conf.Positional]
     """A recording."""
     tolerance: float | None = None
-    """What |now − then| / (1 + |then|) may be; by default 0, which compares bits, and
+    """Maximum of |now − then| / (1 + |then|); by default 0, which compares bits, and
     1e-3 on another engine than the recording's or in another simulator."""
     engine: Literal["native", "warp"] | None = None
-    """Where to play it; by default on the engine of the recording."""
+    """Engine of the replay; by default that of the recording."""
     physics: Annotated[
         str | None,
         tyro.conf.arg(

@@ -15,7 +15,7 @@ from simstate.cli.model_scene import scene_of
 from simstate.cli.options import Debug, Json
 
 _VARIABLES = ("SIMSTATE_", "MUJOCO_", "WARP_", "OMP_", "CUDA_VISIBLE_DEVICES")
-"""What the names of the environment variables that matter begin with."""
+"""Prefixes of relevant environment variables."""
 
 
 @dataclass
@@ -50,7 +50,7 @@ class ReportCommand:
 
 
 def machine() -> dict[str, Any]:
-    """What simstate runs on."""
+    """Return facts about the machine."""
     import torch
 
     from simstate.engine.core import description

@@ -60,7 +60,7 @@ class RunCommand:
     save: Path | None = None
     """Save the worlds at the end as a snapshot in this .npz file; see `diff`."""
     check: bool = True
-    """Whether to check the laws on the model afterwards."""
+    """Check the laws on the model afterwards."""
     json: Json = False
     debug: Debug = False
 
@@ -102,7 +102,7 @@ class RunCommand:
     def _facts(
         self, sim: Simulation, steps: int, elapsed: float, code: int
     ) -> dict[str, Any]:
-        """What the tables show, for programs."""
+        """Return the contents of the tables, for programs."""
         robot = sim.scene[ENTITY]
         return {
             "model": self.model,
@@ -187,7 +187,7 @@ class RunCommand:
 
 
 def _ground_text(sim: Simulation) -> str:
-    """What the model stands on: a floor of its own, one that was added, or none."""
+    """Describe the floor: the model's, an added one, or none."""
     from simstate.scene.ground import has_floor
 
     names = {sim.model.geom(i).name for i in range(sim.model.ngeom)}
@@ -248,7 +248,7 @@ def format_value(value: Tensor) -> str:
 
 
 def _is_shown(entity: Entity, quantity: Quantity) -> bool:
-    """Whether the entity has such elements, and no finer quantity shows the same."""
+    """Return True if the entity has such elements and no finer quantity covers them."""
     if quantity.kind in ("pose", "vel", "acc") and quantity.axes == "w":
         return False
     if quantity.subject == "root" or quantity.kind in ("projected_gravity", "heading"):

@@ -38,7 +38,7 @@ class RunsCommand:
     plot: Path | None = None
     """Draw the curves into this image file."""
     metric: str = "Train/mean_reward"
-    """What the curves show: a name in progress.jsonl, as TensorBoard has them."""
+    """Metric of the curves: a name in progress.jsonl, as in TensorBoard."""
     json: Json = False
     debug: Debug = False
 

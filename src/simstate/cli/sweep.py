@@ -47,7 +47,7 @@ def sweep(command: TrainCommand, out: Console) -> int:
 
 
 def _check_folders(folder: Path, cells: list[Cell], resume: bool) -> set[str]:
-    """The runs that have begun already, which only --resume goes on with."""
+    """Return the runs that have started, which only --resume continues."""
     from simstate.cli.train import check_unused
 
     begun = {c.name for c in cells if any((folder / c.name).glob("model_*.npz"))}

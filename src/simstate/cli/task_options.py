@@ -39,7 +39,7 @@ class TaskCommand:
     settings: tyro.conf.Suppress[dict[str, Any]] = field(
         default_factory=dict[str, Any], kw_only=True
     )
-    """What the options of the task say, by path."""
+    """Values of the task's options, by path."""
 
 
 Command = TypeVar("Command", bound=TaskCommand)

@@ -14,16 +14,16 @@ STEP_S = 0.02
 
 @dataclass(frozen=True)
 class _Facts:
-    """What a model has, as far as a task depends on it."""
+    """Facts about a model on which a task depends."""
 
     keyframe: str | None
     timestep: float
     floats: bool
-    """Whether its root moves freely."""
+    """True if its root moves freely."""
     height: float
-    """Of the root link's origin at the start [m]."""
+    """Initial height of the root link's origin [m]."""
     joints: bool
-    """Whether it has joints with one number each."""
+    """True if it has 1-DoF joints."""
     position_servos: bool
     controls: bool
 
@@ -114,7 +114,7 @@ def _imports(facts: _Facts, model_code: str) -> str:
 
 
 def _functions(facts: _Facts) -> str:
-    """A term of one's own: a function of the environment."""
+    """Return the code of a user-defined term: a function of the environment."""
     if facts.floats:
         return '''
 def forward(env: Env) -> Tensor:
@@ -219,7 +219,7 @@ def _ends(facts: _Facts) -> list[str]:
 
 
 def _events(facts: _Facts) -> list[str]:
-    """What is different in each world at each start."""
+    """Return the code of the events at each reset."""
     lines: list[str] = []
     if facts.floats:
         lines += [

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from simstate.train.training_run import MakeWorlds, TrainingRun
 
 RUNS = Path("runs")
-"""Where runs go that are given no folder."""
+"""Default folder of runs."""
 _SAID_ELSEWHERE = ("train.num_envs", "train.iterations")
 """Settings that have options of their own: --envs and --iterations."""
 _OUTPUT = ("save_every", "keep", "logger", "video_every")
@@ -60,7 +60,7 @@ class TrainCommand(TaskCommand):
     """Folder of the run; by default a new one in runs/TASK, or the newest there with
     --resume."""
     resume: bool = False
-    """Go on from the run's latest checkpoint, exactly where it was."""
+    """Continue from the run's latest checkpoint, exactly."""
     config: Path | None = None
     """A run.json, or the folder of a run: train with the same settings."""
     start_from: Path | None = None
@@ -83,23 +83,23 @@ class TrainCommand(TaskCommand):
     engine: Literal["native", "warp"] | None = None
     """CPU threads in float64, which is the default, or MuJoCo Warp in float32."""
     device: str | None = None
-    """Where physics and learning run: "cpu" by default; "cuda" needs --engine warp."""
+    """Device of physics and learning: "cpu" by default; "cuda" needs --engine warp."""
     save_every: int | None = None
     """Updates between two checkpoints; by default 50."""
     keep: int | None = None
-    """How many checkpoints are kept, the latest; by default all of them."""
+    """Number of checkpoints to keep, the latest; by default all."""
     logger: Literal["tensorboard", "wandb", "none"] | None = None
-    """Where curves go, besides progress.jsonl; by default to TensorBoard's files.
-    Weights & Biases writes offline, unless it has a key."""
+    """Logger of curves, in addition to progress.jsonl; by default TensorBoard. Weights
+    & Biases writes offline, unless it has a key."""
     video_every: int | None = None
     """Updates between two videos of four worlds; by default none are made."""
     export: bool = True
-    """Whether to write the policy as policy.onnx at the end."""
+    """Write the policy as policy.onnx at the end."""
     profile: bool = False
     """Print where the core-seconds went: CPU time of all threads, by part."""
     view: bool = False
-    """Show some of the worlds in a browser while they learn; it takes a few percent of
-    the time, and none while nobody watches."""
+    """Show some of the worlds in a browser during training; this takes a few percent of
+    the time while a client is connected."""
     port: int = 8080
     """The first port that --view tries."""
     ray: Ray = None
@@ -302,7 +302,7 @@ class TrainCommand(TaskCommand):
         return finished
 
     def _viewed(self, run: TrainingRun, out: Console) -> AbstractContextManager[Any]:
-        """While it is entered, the worlds are shown, if that was asked for."""
+        """Show the worlds within the context, if requested."""
         if not self.view:
             return nullcontext()
         from simstate.env.task_course import TaskCourse

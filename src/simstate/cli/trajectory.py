@@ -1,4 +1,4 @@
-"""What one world does over time, as a figure: joints and root link."""
+"""Motion of one world over time, as a figure: joints and root link."""
 
 from __future__ import annotations
 

@@ -32,12 +32,12 @@ class ViewCommand:
     snapshot: Path | None = None
     """Begin with the worlds of this snapshot of the model."""
     policy: Path | None = None
-    """Let this policy act in the task: the folder of a run, a checkpoint or an .onnx
+    """Policy that acts in the task: the folder of a run, a checkpoint or an .onnx
     file."""
     beside: str | None = None
-    """Show another one beside it, and their difference: a .simrec file beside a
-    recording; or the same worlds on an engine (native, warp) or in a simulator (drake,
-    mjx, newton), given the same inputs."""
+    """Show another one next to it, and their difference: a second .simrec file; or the
+    same worlds on an engine (native, warp) or in a simulator (drake, mjx, newton),
+    given the same inputs."""
     made_by: str | None = None
     """A function that makes the worlds of a recording, as file.py:function, for one
     with force models, sensors or an integrator."""
@@ -48,7 +48,7 @@ class ViewCommand:
     paused: bool = False
     """Start paused."""
     seconds: float | None = None
-    """End after so long [s]; by default Ctrl-C ends it."""
+    """Stop after this many seconds; by default Ctrl-C stops it."""
     open: bool = False
     """Open the page in this machine's browser."""
     host: str = "127.0.0.1"

@@ -88,6 +88,11 @@ class HostView:
         return self._env.commands.views
 
     @cached_property
+    def actions(self) -> Mapping[str, Any]:
+        """The action terms by name."""
+        return self._env.actions
+
+    @cached_property
     def action(self) -> Any:
         """The last action as it was given; (num_envs, action_dim)."""
         return self._env.action.numpy()

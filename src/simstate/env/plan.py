@@ -55,7 +55,7 @@ class TermPlan:
         before = False
         for term in terms:
             settles = term.is_either and not before
-            self._calls.append((term.scope, term.bound(), term.is_either, settles))
+            self._calls.append((term.scope, term.bound, term.is_either, settles))
             before = term.is_either
 
     def run(self) -> list[Any]:
@@ -237,6 +237,7 @@ class EpisodeEnd:
         for name, cfg in cfgs.items():
             _check_kind(name, cfg)
         self._is_time_out = [cfg.time_out for cfg in cfgs.values()]
+        self._time_outs = [k for k, is_one in enumerate(self._is_time_out) if is_one]
         self.kinds: list[EndKind] = [*(x.meaning for x in cfgs.values()), "failure"]
         """What an end by each of `names` means."""
         self.names = [*(term.name for term in self.terms), DIVERGED]
@@ -253,7 +254,7 @@ class EpisodeEnd:
             "env/end/truncated", (), torch.bool, reset=None, owner="env"
         ).tensor
         """Worlds whose time was up in the last step; shape (num_envs,)."""
-        self._bool = backend.bool
+        self._backend, self._bool = backend, backend.bool
         slots = self.reasons, self.terminated, self.truncated, env.sim.diverged
         self._arrays = [backend.array(slot) for slot in slots]
         self._plan = TermPlan(env, self.terms, 1)
@@ -280,13 +281,14 @@ class EpisodeEnd:
         remember_place(error, term.place)
         return error
 
-    @property
-    def timed_out(self) -> Tensor:
-        """Worlds whose time was up in the last step, terminated or not; (num_envs,)."""
-        columns = [k for k, is_one in enumerate(self._is_time_out) if is_one]
-        if len(columns) == 1:  # slicing costs a fraction of selecting
-            return self.reasons[:, columns[0]]
-        return self.reasons[:, columns].any(dim=1)
+    def timed_out(self) -> Any:
+        """Worlds whose time was up in the last step, terminated or not; (num_envs,).
+
+        A new array of the backend.
+        """
+        if not self._time_outs:
+            return self._backend.xp.zeros_like(self._arrays[1])
+        return self._arrays[0][:, self._time_outs].any(1)
 
     def clear(self, env_ids: Tensor) -> None:
         """Take it back that these worlds have ended."""

@@ -84,20 +84,21 @@ class Term:
             with self._ledger.naming(self.scope):
                 made = function(dataclasses.replace(cfg, params=params), self.view)
             self.instance = self.function = made
-
-    def bound(self) -> Callable[[], Any]:
-        """Return the call of a step, with nothing left to resolve or to check."""
-        function = without_resolving(self.function)
-        return functools.partial(function, self.view, **self.params)
+        bare = without_resolving(self.function)
+        self.bound: Callable[..., Any] = functools.partial(bare, self.view, **params)
+        """The call of a step, with nothing left to resolve or to check."""
 
     def __call__(self, *more: Any) -> Any:
         """Call the function with the environment, (env_ids) and the parameters."""
+        ledger = self._ledger
+        outer, ledger.scope = ledger.scope, self.scope
         try:
-            with self._ledger.naming(self.scope):
-                return self.bound()(*more)
+            return self.bound(*more)
         except Exception as error:
             self.annotate(error)
             raise
+        finally:
+            ledger.scope = outer
 
     def annotate(self, error: Exception) -> None:
         """Add the term, and the line that it was written in, to an error."""

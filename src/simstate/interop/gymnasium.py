@@ -118,6 +118,7 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         self._group = group
         self._ended = np.zeros(self.num_envs, dtype=bool)
         self._is_seeded = False
+        self._is_host = self.env.device.type == "cpu"
         self.single_observation_space = self._space_of_observations()
         self._has_infos = cfg.info is not None or cfg.reward is not None
         self.single_action_space = _action_space(self.env, action_limit)
@@ -151,39 +152,56 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
 
     def step(self, actions: Array) -> tuple[Observation, Array, Array, Array, Info]:
         """Apply an action in each world; observation, reward, ends and infos."""
-        if self._mode is AutoresetMode.DISABLED and self._ended.any():
-            raise InvalidInputError(
-                f"The episodes of worlds {np.flatnonzero(self._ended)[:10].tolist()} "
-                'have ended: reset(options={"reset_mask": mask}) begins new ones.'
-            )
-        lengths = _host(self.env.episode_length_buf) + 1
-        values = np.array(actions, dtype=self._dtype_of(actions))
-        action = torch.from_numpy(values).to(self.env.device)
         renewed = self._ended
-        # Only NEXT_STEP comes here with worlds whose episodes have ended.
-        seen, reward, terminated, _, extras = self.env.step(
-            action, reset_ids=np.flatnonzero(renewed) if renewed.any() else ()
-        )
-        rewards = _host(reward).astype(np.float64)
-        terminations, truncations = _host(terminated), _host(self.env.ends.timed_out)
-        ended = terminations | truncations
+        seen, rewards, terminations, truncations, extras = self.advance(actions)
         infos: Info = {}
-        if self._mode is not AutoresetMode.SAME_STEP:
-            self._ended = ended
-        elif ended.any():
-            last = self._observation(extras["final_observation"])
-            infos = self._final(last, lengths, ended)
-            _add(infos["final_info"], extras["info"], ended)
-            self._add_ends(infos["final_info"], extras["episodes"])
-            renewed = ended
-        if extras["log"]:
-            self.log = extras["log"]
-        infos |= self._info(np.ones(self.num_envs, dtype=bool))
-        if self._mode is not AutoresetMode.SAME_STEP:
-            self._add_ends(infos, extras["episodes"])
+        if self._mode is AutoresetMode.SAME_STEP:
+            ended = terminations | truncations
+            if ended.any():
+                infos = self._final(extras, ended)
+                _add(infos["final_info"], extras["info"], ended)
+                self._add_ends(infos["final_info"], extras["episodes"])
+                renewed = ended
+        infos |= self.task_infos(extras["episodes"])
         _add(infos, extras["info"], ~renewed)
         _add(infos, extras["reset_info"], renewed)
-        return self._observation(seen), rewards, terminations, truncations, infos
+        return seen, rewards, terminations, truncations, infos
+
+    def advance(
+        self, actions: Array
+    ) -> tuple[Observation, Array, Array, Array, dict[str, Any]]:
+        """Apply an action in each world, without infos; the extras are the Env's."""
+        env, renewed = self.env, self._ended
+        begins = renewed.any()
+        if begins and self._mode is AutoresetMode.DISABLED:
+            raise InvalidInputError(
+                f"The episodes of worlds {np.flatnonzero(renewed)[:10].tolist()} "
+                'have ended: reset(options={"reset_mask": mask}) begins new ones.'
+            )
+        values = np.array(actions, dtype=self._dtype_of(actions))
+        action = torch.from_numpy(values)
+        if not self._is_host:
+            action = action.to(env.device)
+        # Only NEXT_STEP comes here with worlds whose episodes have ended.
+        seen, reward, terminated, _, extras = env.step(
+            action, reset_ids=np.flatnonzero(renewed) if begins else ()
+        )
+        if extras["log"]:
+            self.log = extras["log"]
+        terminations, truncations = _host(terminated), _host(env.ends.timed_out())
+        if self._mode is not AutoresetMode.SAME_STEP:
+            self._ended = terminations | truncations
+        rewards = _host(reward).astype(np.float64, copy=False)
+        return self._observation(seen), rewards, terminations, truncations, extras
+
+    def task_infos(self, episodes: EndedEpisodes | None) -> Info:
+        """Infos of a step of a task that declares none itself."""
+        if self._has_infos:
+            return {}
+        infos = self._info(np.ones(self.num_envs, dtype=bool))
+        if self._mode is not AutoresetMode.SAME_STEP:
+            self._add_ends(infos, episodes)
+        return infos
 
     def _add_ends(self, infos: Info, episodes: EndedEpisodes | None) -> None:
         """Add the episodes that have ended; the classics have no such infos."""
@@ -226,16 +244,19 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
     def _info(self, mask: Array) -> Info:
         if self._has_infos:
             return {}
-        lengths = _host(self.env.episode_length_buf)
+        lengths = _host(self.env.episode_length_buf).copy()
         return {"episode_length": lengths, "_episode_length": mask.copy()}
 
-    def _final(self, last: Observation, lengths: Array, ended: Array) -> Info:
+    def _final(self, extras: dict[str, Any], ended: Array) -> Info:
         """The last observations and infos of the worlds that were reset."""
+        last = self._observation(extras["final_observation"])
         final: Array = np.full(self.num_envs, None, dtype=object)
         for world in (int(k) for k in np.flatnonzero(ended)):
             final[world] = _row(last, world)
-        kept, info = np.where(ended, lengths, 0), {}
+        info: Info = {}
         if not self._has_infos:
+            kept = np.zeros(self.num_envs, dtype=np.int64)
+            kept[ended] = _host(extras["episodes"].length)
             info = {"episode_length": kept, "_episode_length": ended.copy()}
         return {
             "final_obs": final,
@@ -307,11 +328,14 @@ class GymnasiumEnv(gymnasium.Env[Any, Any]):
 
     def step(self, action: Array) -> tuple[Observation, float, bool, bool, Info]:
         """Apply an action; observation, reward, terminated, truncated and info."""
-        seen, reward, terminated, truncated, infos = self._envs.step(
+        envs = self._envs
+        seen, reward, terminated, truncated, extras = envs.advance(
             np.asarray(action)[None]
         )
+        info = _first(envs.task_infos(extras["episodes"]))
+        info |= {name: values[0] for name, values in extras["info"].items()}
         ends = bool(terminated[0]), bool(truncated[0])
-        return _row(seen, 0), float(reward[0]), *ends, _first(infos)
+        return _row(seen, 0), float(reward[0]), *ends, info
 
     def render(self) -> Array | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """A picture of the world, uint8, shape (height, width, 3)."""
@@ -426,20 +450,20 @@ def _on_host(values: Any) -> Any:
     if isinstance(values, dict):
         each = cast("dict[str, Any]", values)
         return {name: _on_host(one) for name, one in each.items()}
-    return _host(values)
+    return _host(values).copy()
 
 
 def _row(observation: Any, world: int) -> Any:
-    """The observation of one world, a copy."""
+    """The observation of one world."""
     if isinstance(observation, dict):
         each = cast("dict[str, Any]", observation)
         return {name: _row(values, world) for name, values in each.items()}
-    return observation[world].copy()
+    return observation[world]
 
 
-def _host(values: Tensor) -> Array:
-    """A copy as a NumPy array."""
-    return values.detach().cpu().numpy().copy()
+def _host(values: Tensor | Array) -> Array:
+    """Values as a NumPy array; those of the host share their memory."""
+    return values if isinstance(values, np.ndarray) else values.cpu().numpy()
 
 
 for _name in tasks.names():

@@ -52,7 +52,7 @@ class Block:
 
     @property
     def last(self) -> Kept:
-        """What was kept last, in it or before it."""
+        """The values kept last, in it or before it."""
         kept = self.kept
         return kept[-1] if kept else self.start
 
@@ -78,7 +78,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a block holds."""
+    """Contents of a block."""
 
     arrays: Mapping[str, np.ndarray]
     """The samples of each column; shape (samples, …)."""

@@ -34,7 +34,7 @@ WRONG = (
     KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError,
     OverflowError, MemoryError, struct.error,
 )  # fmt: skip
-"""What the bytes of steps raise that simstate has not written."""
+"""Exceptions raised by bytes of steps that simstate has not written."""
 _BITS = {8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.int8}
 
 
@@ -53,7 +53,7 @@ class Step:
 
     changes: list[Change] = field(default_factory=list[Change])
     call: dict[str, Any] = field(default_factory=dict[str, Any])
-    """How it was called: numbers, and texts."""
+    """Arguments of the call: numbers and texts."""
     arrays: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     """Arrays that belong to the call: ids of worlds, final observations."""
     snapshot: bytes | None = None
@@ -93,7 +93,7 @@ class Changes:
                 group.follow()
 
     def added(self) -> bool:
-        """Whether there are slots that were not there."""
+        """Return True if there are new slots."""
         return any(slot.name not in self._names for slot in self._slots())
 
     def find(self) -> list[Change]:
@@ -184,7 +184,7 @@ def _groups_of(slots: Iterable[Slot]) -> list[_Group]:
 
 
 def _is_in_rows(tensor: Tensor) -> bool:
-    """Whether a world's values are neighbours within a row of a larger memory."""
+    """Return True if a world's values are contiguous within a row of larger memory."""
     row = tensor[0]
     wide = tensor.stride(0) >= max(row.numel(), 1) and len(tensor) > 1
     room = tensor.untyped_storage().nbytes() // tensor.element_size()

@@ -14,7 +14,8 @@ _PARTS: dict[tuple[int, str | int], tuple[int, ...]] = {
     (2, 7): (3, 4),
     (4, 13): (3, 4, 3, 3),
 }
-"""How many components have each unit of "m, 1", by the number of units and of them."""
+"""Numbers of components of each unit in "m, 1", by the counts of units and
+components."""
 
 
 def component_units(

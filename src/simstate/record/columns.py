@@ -32,9 +32,9 @@ from simstate.world.invalid_values import DESCRIBED_FIELDS, describe_element
 from simstate.world.worlds import worlds_of
 
 CAMERA = "camera/"
-"""What a camera's pictures are called, before its name."""
+"""Prefix of the names of a camera's pictures."""
 SENSORS = ("contacts/", "rays/")
-"""What readings of sensors are called, before the sensor's name."""
+"""Prefixes of the names of sensors' readings."""
 IMAGE = "image"
 """The axes of a picture."""
 _AXES: dict[int, Sequence[str]] = {
@@ -44,7 +44,7 @@ _AXES: dict[int, Sequence[str]] = {
     7: ("x", "y", "z", "qw", "qx", "qy", "qz"),
     13: ("x", "y", "z", "qw", "qx", "qy", "qz", "vx", "vy", "vz", "wx", "wy", "wz"),
 }
-"""What the components of a size are called, where they are not elements by name."""
+"""Names of components by size, where they are not elements by name."""
 _SINGULAR = {"bodies": "body", "equalities": "equality", "mocap_bodies": "mocap_body"}
 _NAMED_SIZES = {
     "nbody": mujoco.mjtObj.mjOBJ_BODY,
@@ -56,7 +56,7 @@ _NAMED_SIZES = {
 
 
 EACH = {"unit": "units", "axes": "each_axes", "point": "points"}
-"""What the list is called that says each component's, where they are not the same."""
+"""Keys of the lists with a value for each component, where they differ."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,15 @@ class Column:
     read: Callable[[], Tensor]
     """The present values; shape (num_envs, …)."""
     contract: Contract = UNSAID
-    """Of all of its numbers."""
+    """Contract of all of its values."""
     names: Sequence[str] = ()
     """A name for each component of one world, in C order; none if they have none."""
     doc: str = ""
     source: str = ""
     """The quantity or field that it is, by which it is found again; "": code."""
     each: Sequence[Contract] = ()
-    """Of each component, or of those that repeat; none: all have `contract`."""
+    """Contract of each component, or of those that repeat; empty: all have
+    `contract`."""
 
     def checked(self, num_envs: int) -> Tensor:
         """The present values, if they have a row for each world."""
@@ -273,7 +274,7 @@ def _field(sim: SteppingHost, name: str, field: str) -> Column:
 
 
 def _quantity_names(sim: SteppingHost) -> list[str]:
-    """How quantities may be called here: of the only entity also without its name."""
+    """Return the names of quantities; of a single entity also without its name."""
     names = [f"{e.name}.{q}" for e in sim.scene.values() for q in e.data.quantities]
     if len(sim.scene) == 1:
         names += [name.partition(".")[2] for name in names]
@@ -281,14 +282,14 @@ def _quantity_names(sim: SteppingHost) -> list[str]:
 
 
 def _whole(told: str, each: Sequence[str]) -> str:
-    """What is said of all components; what all of them are is the most exact."""
+    """Return the property of all components, the most exact if they agree."""
     if len(set(each)) == 1:
         return each[0]
     return told if told != UNDECLARED else joined(each)
 
 
 def _unlike(each: Sequence[str]) -> list[str]:
-    """What is said of each component, where not the same is said of all."""
+    """Return the property of each component, where they differ."""
     return list(each) if len(set(each)) > 1 else []
 
 

@@ -14,13 +14,14 @@ from simstate.base.extras import library
 DTYPES = (
     "float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool",
 )  # fmt: skip
-"""What a recording can hold."""
+"""Dtypes of a recording."""
 
 LARGEST = 1 << 30
 """The most bytes that one array of a recording unpacks to."""
 
 LEVEL = -5
-"""Of Zstandard: level 1 takes half as long again and saves 3 % more of a float64."""
+"""Level of Zstandard: level 1 takes 1.5 times as long and saves 3 % more of a
+float64."""
 
 
 def zstandard() -> Any:

@@ -25,7 +25,7 @@ PROFILE = "simstate"
 BLOCK = "block"
 """The name of what is said of a block, after its chunk."""
 SNAPSHOT = "snapshot/"
-"""How the names of snapshots begin, before the number of their step."""
+"""Prefix of the names of snapshots, before the number of their step."""
 
 _CHUNK, _ATTACHMENT = 0x06, 0x09
 _KNOWN = range(0x01, 0x10)
@@ -33,7 +33,7 @@ _KNOWN = range(0x01, 0x10)
 
 @dataclass(frozen=True)
 class RecordPlace:
-    """Where a record is in a file: after its nine bytes of kind and length."""
+    """Location of a record in a file: after its nine bytes of kind and length."""
 
     kind: int
     start: int

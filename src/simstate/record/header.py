@@ -1,4 +1,4 @@
-"""What a recording says of itself: the worlds, their columns, seeds and versions."""
+"""Header of a recording: the worlds, their columns, seeds and versions."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ FORMAT = "simstate recording 1"
 HEADER, MODEL, END = "header", "model.mjb", "end"
 """The names of attachments; snapshots are `snapshot/STEP`."""
 STEPS = "steps"
-"""The topic of the steps, beside one for each column."""
+"""The topic of the steps, in addition to one for each column."""
 TIME, STEP = "time", "step"
 """The columns that every recording has: simulation time, and steps before a sample."""
 
 
 _WRONG = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
-"""What a header raises that is other than those which simstate writes."""
+"""Exceptions raised by a header that simstate has not written."""
 
 
 def describe_worlds(sim: SteppingHost) -> dict[str, Any]:
-    """What the worlds are, for JSON."""
+    """Return a description of the worlds, for JSON."""
     integration = sim.integration
     scheme = None if integration is None else integration.scheme
     forcing, timeline = forcing_of(sim), timeline_of(sim)

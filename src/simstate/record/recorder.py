@@ -1,4 +1,4 @@
-"""Recorder: writes a recording block by block while worlds go on."""
+"""Recorder: writes a recording block by block while worlds are stepped."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ class Recorder(Closing):
             self._write_block()
 
     def read_columns(self) -> dict[str, Tensor]:
-        """The present values of what a user asked for, and the time."""
+        """Return the present values of the requested columns, and the time."""
         found = {c.name: c.checked(self._sim.num_envs) for c in self._columns}
         found[TIME] = self._sim.time
         return found
@@ -229,7 +229,7 @@ class Recorder(Closing):
 
     @property
     def _all_may_change(self) -> bool:
-        """Whether a step may change what physics leaves alone."""
+        """True if a step may change what physics leaves unchanged."""
         return "env" in self._owners or stepper_of(self._sim).scope == "run"
 
     def _shape(self, name: str, shape: Sequence[int]) -> tuple[int, ...]:
@@ -288,7 +288,7 @@ def _check_free(path: Path) -> None:
 
 @atexit.register
 def _close_all() -> None:
-    """Let recordings be whole that a program has left open at its end."""
+    """Complete recordings that a program has left open at its end."""
     for recorder in list(_OPEN):
         with contextlib.suppress(FileError):
             recorder.close()

@@ -56,7 +56,7 @@ class BlockPlace:
 
 
 class Recording(Closing):
-    """What worlds did: columns over time, and what is needed to do it again.
+    """A recorded run: columns over time, and the inputs that replay it.
 
     Nothing is read before it is asked for, and one block at a time. Blocks, header and
     snapshots have checksums: what was altered raises RecordingError.
@@ -78,7 +78,7 @@ class Recording(Closing):
             self.header: dict[str, Any] = read_header(
                 self._file.attachment(HEADER), label
             )
-            """What the recording says of itself: see `simstate info`."""
+            """Description of the recording: see `simstate info`."""
             self._contracts: dict[str, Any] = self.header["columns"]
             self._channels = {
                 name: k + 1 for k, name in enumerate([*self._contracts, STEPS])
@@ -88,7 +88,7 @@ class Recording(Closing):
             """The blocks that are not in the file but should be, in words; "": none.
             What came before them is here."""
             self.blocks: list[BlockPlace] = self._find_blocks()
-            """What each block holds, in order."""
+            """Contents of each block, in order."""
             is_ended = END in self._file.attachments
             if is_ended and not self.missing:
                 self._check_end()
@@ -131,7 +131,7 @@ class Recording(Closing):
 
     @property
     def kind(self) -> str:
-        """What was recorded: "sim" or "env"."""
+        """Kind of the recorded object: "sim" or "env"."""
         return self.header["kind"]
 
     @property
@@ -151,12 +151,12 @@ class Recording(Closing):
 
     @property
     def num_samples(self) -> int:
-        """How many samples it holds."""
+        """Number of samples."""
         return sum(block.samples for block in self.blocks)
 
     @property
     def num_steps(self) -> int:
-        """How many steps it holds."""
+        """Number of steps."""
         return sum(block.steps for block in self.blocks)
 
     def __len__(self) -> int:
@@ -206,7 +206,7 @@ class Recording(Closing):
 
     @cached_property
     def elapsed(self) -> Tensor:
-        """Time since the begin, also where worlds begin anew [s]; (samples,)."""
+        """Time since the start, which continues over resets [s]; (samples,)."""
         spans = [0.0]
         if self.kind == "env":
             spans += [float(self.header["step_dt"])] * self.num_steps
@@ -215,7 +215,7 @@ class Recording(Closing):
         return torch.tensor(spans, dtype=torch.float64).cumsum(0)[self[STEP]]
 
     def span(self, step: Step) -> float:
-        """How long a step takes in simulated time [s]."""
+        """Return the simulated time of a step [s]."""
         if self.kind == "env":
             return self.header["step_dt"]
         return step.call["n"] * self.header["simulation"]["timestep"]
@@ -389,12 +389,12 @@ class Recording(Closing):
         return [f"{n} [{unit}]" for n, unit in zip(names, units, strict=True)]
 
     def _is_curve(self, name: str) -> bool:
-        """Whether a column has numbers that can be drawn, and is no picture."""
+        """Return True if a column can be drawn as curves and is no picture."""
         contract = self.contract(name)
         return math.prod(contract["shape"]) > 0 and contract["axes"] != IMAGE
 
     def place(self, world: int) -> int:
-        """Where a world is in the columns."""
+        """Return the position of a world in the columns."""
         if world not in self.worlds:
             raise InvalidInputError(
                 f"World {world} was not recorded: there are {self.worlds}."
@@ -402,7 +402,7 @@ class Recording(Closing):
         return self.worlds.index(world)
 
     def _sound(self, read: Any) -> Any:
-        """What is read, whose errors name the file."""
+        """Return the result of a read, whose errors name the file."""
         try:
             return read()
         except (RecordingError, *WRONG) as error:
@@ -413,7 +413,7 @@ class Recording(Closing):
 
 
 def _numbers(told: Any) -> list[int]:
-    """What is said of a block, if it is whole numbers of at least 0."""
+    """Return the numbers of a block, if they are integers of at least 0."""
     keys = ("block", "first_sample", "samples", "first_step", "steps")
     found: list[Any] = [told[key] for key in keys]
     if not all(isinstance(number, int) and number >= 0 for number in found):

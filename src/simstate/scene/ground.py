@@ -37,8 +37,8 @@ def add_ground(parent: mujoco.MjSpec) -> None:
         name="ground",
         type=mujoco.mjtTexture.mjTEXTURE_2D,
         builtin=mujoco.mjtBuiltin.mjBUILTIN_CHECKER,
-        rgb1=[0.28, 0.33, 0.38],
-        rgb2=[0.22, 0.26, 0.30],
+        rgb1=[0.36, 0.42, 0.48],
+        rgb2=[0.30, 0.35, 0.41],
         width=256,
         height=256,
     )

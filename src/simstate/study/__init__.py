@@ -6,13 +6,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from simstate.study import dispersions, identification, linear, oracles
     from simstate.study.derivative_estimates import Derivatives, derivatives
+    from simstate.study.differentiable_rollout import (
+        DifferentiableRollout,
+        differentiable,
+    )
     from simstate.study.future_worlds import Futures, futures
     from simstate.study.identification.identifying import identify
 
 __all__ = [
     "Derivatives",
+    "DifferentiableRollout",
     "Futures",
     "derivatives",
+    "differentiable",
     "dispersions",
     "futures",
     "identification",
@@ -23,8 +29,10 @@ __all__ = [
 
 _HOMES = {
     "Derivatives": "derivative_estimates",
+    "DifferentiableRollout": "differentiable_rollout",
     "Futures": "future_worlds",
     "derivatives": "derivative_estimates",
+    "differentiable": "differentiable_rollout",
     "futures": "future_worlds",
     "identify": "identification.identifying",
 }

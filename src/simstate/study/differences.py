@@ -16,9 +16,10 @@ from torch import Tensor
 from simstate.base.errors import ShapeError
 from simstate.simulation import Simulation
 from simstate.step.history import Read
+from simstate.study.active_constraints import constraint_signatures
 from simstate.study.perturbations import Perturbation
+from simstate.study.scratch_worlds import quiet, run_ahead
 from simstate.study.tangent_state import StateVector
-from simstate.study.trials import active_constraints, rolled_back, step_unrecorded
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,10 @@ class DerivativeColumns:
 class Target(Protocol):
     """The values that are differentiated."""
 
-    ends: bool
-    """True if they depend on the constraints at the state after the last step."""
+    @property
+    def ends(self) -> bool:
+        """True if they depend on the constraints at the state after the last step."""
+        ...
 
     def read(self) -> Any:
         """Return a copy of the current values."""
@@ -129,7 +132,8 @@ class _Trial:
 
     def _result(self, move: Callable[[], None]) -> tuple[Any, list[Tensor], Tensor]:
         """Return values, signatures of constraints, and the worlds that diverged."""
-        return rolled_back(self._sim, "study.derivatives", lambda: self._run(move))
+        with quiet():  # worlds that diverge have no derivatives
+            return run_ahead(self._sim, lambda: self._run(move), "study.derivatives()")
 
     def _moved(
         self, block: Perturbation, column: int, by: Tensor
@@ -140,14 +144,15 @@ class _Trial:
             block.restore()
 
     def _run(self, move: Callable[[], None]) -> tuple[Any, list[Tensor], Tensor]:
-        sim, signatures = self._sim, list[Tensor]()
+        sim: Any = self._sim
+        signatures: list[Tensor] = []
         move()
-        bad = sim.diverged.clone() & (self._steps > 0)
         for _ in range(self._steps):
-            signatures.append(active_constraints(sim))
-            bad |= step_unrecorded(sim)
+            signatures.append(constraint_signatures(sim))
+            sim._step_ahead(1)
         if self._target.ends:
-            signatures.append(active_constraints(sim))
+            signatures.append(constraint_signatures(sim))
+        bad = sim.diverged.clone() if self._steps else torch.zeros_like(sim.diverged)
         return self._target.read(), signatures, bad
 
     def difference(
@@ -163,8 +168,8 @@ class _Trial:
             bad = bad | diverged
             for one, other in zip(signatures, self._signatures, strict=True):
                 switched = switched | (one != other)
-        width = (ahead + behind)[:, None]
         change = self._target.difference(*results)
+        width = (ahead + behind).to(change)[:, None]
         derivative = torch.where(width > 0.0, change / width, 0.0)
         derivative[bad] = torch.nan
         return derivative, switched

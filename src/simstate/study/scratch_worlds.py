@@ -117,8 +117,11 @@ def _share_reset(slot: Slot, mine: Slot, worlds: Tensor) -> None:
     mine.initial = initial if len(initial) == 1 else initial[worlds]
 
 
-def run_ahead(target: Any, call: Callable[[], T]) -> T:
-    """Return `call()`, which may step the worlds; they are rolled back afterwards."""
+def run_ahead(target: Any, call: Callable[[], T], what: str = "study.futures()") -> T:
+    """Return `call()`, which may step the worlds; they are rolled back afterwards.
+
+    Calls on a simulation may be nested: each depth has its own backup.
+    """
     sim: Any = sim_of(target)
     ledger = ledger_of(target)
 
@@ -128,7 +131,12 @@ def run_ahead(target: Any, call: Callable[[], T]) -> T:
     recorders = sim._recorders
     sim._recorders = ()
     try:
-        ledger.run("env" if is_env(target) else "sim", "study.futures()", finish)
+        if is_env(target):
+            ledger.run("env", what, finish)
+        else:
+            ledger.observe()  # a rollback reverts only what follows
+            saved = ledger.backup("sim", f"ahead {len(ledger.open)}").saved
+            ledger.calls.run("sim", what, saved, finish)
     except _Done as done:
         return done.value
     finally:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import mujoco
 import torch
@@ -32,6 +33,31 @@ class Coordinate:
     unit: str
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """The tangent space of a model."""
+
+    coordinates: tuple[Coordinate, ...]
+    rotations: list[tuple[int, int]]
+    """qpos and qvel addresses of quaternions."""
+    straight: dict[int, int]
+    """qpos addresses of all other degrees of freedom, by their qvel addresses."""
+
+    @staticmethod
+    def of(model: mujoco.MjModel) -> _Layout:
+        """Return the layout of a model."""
+        positions, velocities = _joint_coordinates(model)
+        acts = [
+            Coordinate(f"act[{k}]" if not name else f"{name}.act", "")
+            for k, name in enumerate(_activation_names(model))
+        ]
+        coordinates = (*positions, *velocities, *acts)
+        return _Layout(coordinates, _rotations(model), _straight(model))
+
+
+_layouts: WeakKeyDictionary[mujoco.MjModel, _Layout] = WeakKeyDictionary()
+
+
 class StateVector:
     """Displacements of positions, velocities, activations and processes, in this order.
 
@@ -46,21 +72,16 @@ class StateVector:
         self.processes: list[Process] = (
             [] if integration is None else list(integration.processes)
         )
-        positions, velocities = _joint_coordinates(model)
-        acts = [
-            Coordinate(f"act[{k}]" if not name else f"{name}.act", "")
-            for k, name in enumerate(_activation_names(model))
-        ]
+        layout = _layouts.get(model)
+        if layout is None:
+            layout = _layouts[model] = _Layout.of(model)
         rest = [
             Coordinate(f"{process.name}[{k}]", "")
             for process in self.processes
             for k in range(process.value.shape[1])
         ]
-        self.coordinates = [*positions, *velocities, *acts, *rest]
-        self._rotations = _rotations(model)
-        """qpos and qvel addresses of quaternions."""
-        self._straight = _straight(model)
-        """qpos and qvel addresses of all other numbers."""
+        self.coordinates = [*layout.coordinates, *rest]
+        self._rotations, self._straight = layout.rotations, layout.straight
 
     @property
     def size(self) -> int:
@@ -118,6 +139,56 @@ class StateVector:
         own = (process.value.clone() for process in self.processes)
         return data.qpos.clone(), data.qvel.clone(), data.act.clone(), *own
 
+    def write(self, state: Tensor) -> None:
+        """Write rows of qpos, qvel, act and processes; quaternions are normalised.
+
+        One that has unit length to rounding keeps its bits.
+        """
+        sizes = [x.shape[1] for x in self.read()]
+        parts: tuple[Tensor, ...] = torch.split(state, sizes, dim=1)
+        qpos = parts[0].clone()
+        for adr, _ in self._rotations:
+            given = qpos[:, adr : adr + 4]
+            is_unit = (given.square().sum(dim=1, keepdim=True) - 1.0).abs() < 1e-14
+            unit = torch.where(is_unit, given, quaternion.normalize(given))
+            qpos[:, adr : adr + 4] = unit
+        for name, part in zip(
+            ("qpos", "qvel", "act"), (qpos, *parts[1:3]), strict=True
+        ):
+            self.sim.write_field(name, part)
+        for process, value in zip(self.processes, parts[3:], strict=True):
+            process.value.copy_(value)
+
+    def pull_back(self, state: Tensor, gradient: Tensor) -> Tensor:
+        """Return a gradient by displacements, given one by the components of rows.
+
+        A displacement δ of an orientation q changes it by q ⊗ (0, δ / 2).
+        """
+        moved = torch.zeros_like(gradient[:, : self.nv])
+        for dof, adr in self._straight.items():
+            moved[:, dof] = gradient[:, adr]
+        for adr, first in self._rotations:
+            turns = _turns(state[:, adr : adr + 4])
+            along = gradient[:, adr : adr + 4, None]
+            moved[:, first : first + 3] = (turns.mT @ along)[..., 0]
+        return torch.cat([moved, gradient[:, int(self.sim.model.nq) :]], dim=1)
+
+    def push_out(self, state: Tensor, gradient: Tensor) -> Tensor:
+        """Return a gradient by the components of rows, given one by displacements.
+
+        It has no part along quaternions, which are normalised.
+        """
+        nq = int(self.sim.model.nq)
+        qpos = torch.zeros_like(state[:, :nq])
+        for dof, adr in self._straight.items():
+            qpos[:, adr] = gradient[:, dof]
+        for adr, first in self._rotations:
+            quat = state[:, adr : adr + 4]
+            length = quat.square().sum(dim=1, keepdim=True)
+            along = gradient[:, first : first + 3, None]
+            qpos[:, adr : adr + 4] = 4 / length * (_turns(quat) @ along)[..., 0]
+        return torch.cat([qpos, gradient[:, self.nv :]], dim=1)
+
     def difference(self, state: tuple[Tensor, ...], base: tuple[Tensor, ...]) -> Tensor:
         """Return the displacement of a state from a base; (num_envs, size)."""
         moved = torch.zeros_like(base[1])
@@ -159,6 +230,13 @@ class StateVector:
             block[:, 0, 1], block[:, 0, 2] = z, -y
             block[:, 1, 0], block[:, 1, 2] = -z, x
             block[:, 2, 0], block[:, 2, 1] = y, -x
+
+
+def _turns(quat: Tensor) -> Tensor:
+    """Return the derivatives of q ⊗ (0, δ / 2) by δ; (n, 4, 3)."""
+    w, x, y, z = (0.5 * quat).unbind(dim=1)
+    rows = [(-x, -y, -z), (w, -z, y), (z, w, -x), (-y, x, w)]
+    return torch.stack([torch.stack(row, dim=1) for row in rows], dim=1)
 
 
 def _joint_coordinates(

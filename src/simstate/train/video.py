@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from simstate.base.extras import library
 from simstate.env import Env
 from simstate.sensors.watch_camera import VIEW
 from simstate.train.evaluate import Act
+from simstate.view.tiles import tiled
 
 Frame = np.ndarray
 """Colours 0 … 255, uint8; shape (height, width, 3)."""
@@ -54,23 +55,21 @@ def film(env: Env, act: Act, seconds: float, fps: float) -> list[Frame]:
     return frames
 
 
-def tiled(pictures: Frame) -> Frame:
-    """Pictures (n, height, width, 3) as one, in rows of about equal number."""
-    count, height, width, _ = pictures.shape
-    columns = math.ceil(math.sqrt(count))
-    rows = math.ceil(count / columns)
-    sheet = np.zeros((rows * columns, height, width, 3), dtype=pictures.dtype)
-    sheet[:count] = pictures
-    grid = sheet.reshape(rows, columns, height, width, 3).swapaxes(1, 2)
-    return grid.reshape(rows * height, columns * width, 3)
+def write_video(path: Path, frames: Iterable[Frame], fps: float) -> None:
+    """Write the frames as a GIF or an MP4, by the name of the file.
 
-
-def write_video(path: Path, frames: list[Frame], fps: float) -> None:
-    """Write the frames as a GIF or an MP4, by the name of the file."""
+    An MP4 is written frame by frame, so that frames may be drawn as they are written.
+    """
     if path.suffix.lower() == ".gif":
-        _write_gif(path, frames, fps)
-    else:
-        _write_mp4(path, frames, fps)
+        _write_gif(path, list(frames), fps)
+        return
+    rest = iter(frames)
+    first = next(rest)
+    height, width, _ = first.shape
+    with Mp4(path, (width, height), fps) as video:
+        video.add(first)
+        for frame in rest:
+            video.add(frame)
 
 
 def _write_gif(path: Path, frames: list[Frame], fps: float) -> None:
@@ -85,13 +84,6 @@ def _write_gif(path: Path, frames: list[Frame], fps: float) -> None:
         duration=round(1000.0 / fps),
         loop=0,
     )
-
-
-def _write_mp4(path: Path, frames: list[Frame], fps: float) -> None:
-    height, width, _ = frames[0].shape
-    with Mp4(path, (width, height), fps) as film_:
-        for frame in frames:
-            film_.add(frame)
 
 
 class Mp4(Closing):

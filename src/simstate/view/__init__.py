@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from simstate.base.errors import InvalidInputError, SimStateError
 from simstate.view.course import Course, Input
 from simstate.view.course_comparison import ComparedCourse
+from simstate.view.eye import Orbit
 from simstate.view.plot_sources import Source
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ __all__ = [
     "ComparedCourse",
     "Course",
     "Input",
+    "Orbit",
     "Source",
     "start_offscreen",
     "start_viewer",
@@ -51,18 +53,12 @@ def start_viewer(
 
 
 def start_offscreen(
-    course: Course,
-    worlds: Sequence[int],
-    overlays: Sequence[str],
-    size: tuple[int, int],
-    camera: str | tuple[Sequence[float], Sequence[float]],
-    follow: bool = True,
-    values: bool = True,
+    course: Course, worlds: Sequence[int], **settings: Any
 ) -> Offscreen:
-    """What draws pictures of a course without a browser; see `Offscreen`."""
+    """Draw pictures of a course without a browser; see `Offscreen` and `PictureCfg`."""
     with _needs_view():
-        from simstate.view.offscreen import Offscreen
-    return Offscreen(course, worlds, overlays, size, camera, follow, values)
+        from simstate.view.offscreen import Offscreen, PictureCfg
+    return Offscreen(course, worlds, PictureCfg(**settings))
 
 
 def thumbnail(render: Callable[..., np.ndarray]) -> bytes | None:

@@ -23,6 +23,7 @@ from mjviser.conversions import (
 
 from simstate.view.glb import to_glb
 from simstate.view.one_world import model_of_world, on_host
+from simstate.view.shot import rgba_of
 from simstate.world.worlds import Worlds
 
 GROUPS = 6
@@ -215,7 +216,7 @@ def geoms_of_bodies(model: mujoco.MjModel) -> dict[tuple[int, int], list[int]]:
     """The geoms of each body and group that can be seen and are no ground."""
     found: dict[tuple[int, int], list[int]] = {}
     for geom in range(model.ngeom):
-        if _is_ground(model, geom) or model.geom_rgba[geom, 3] == 0.0:
+        if _is_ground(model, geom) or not rgba_of(model, geom)[3]:
             continue
         key = int(model.geom_bodyid[geom]), int(model.geom_group[geom])
         found.setdefault(key, []).append(geom)

@@ -36,26 +36,34 @@ def shown_worlds(world: int, count: int, num_envs: int) -> list[int]:
 
 
 def bounds(
-    model: mujoco.MjModel, geom_pos: np.ndarray, corners: np.ndarray
+    model: mujoco.MjModel,
+    geom_pos: np.ndarray,
+    geom_mat: np.ndarray,
+    corners: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Least and greatest corner of all that moves, else of all, world axes [m]; (3,).
 
-    `geom_pos` are the centres of the geoms, (ngeom, 3); `corners` those of flexible
-    bodies, (n, 3).
+    Args:
+        model: the compiled scene.
+        geom_pos: centres of the geoms; (ngeom, 3).
+        geom_mat: their axes; (ngeom, 9).
+        corners: those of flexible bodies; (n, 3).
     """
     limited = np.isin(model.geom_type, (_PLANE, _HFIELD), invert=True)
     moving = limited & (model.body_weldid[model.geom_bodyid] != 0)
-    chosen = moving if moving.any() else limited
-    chosen &= np.isfinite(geom_pos).all(axis=1)
-    if len(corners) and np.isfinite(corners).all():
-        chosen &= moving
-        centres = np.concatenate([geom_pos[chosen], corners])
-        radii = np.append(model.geom_rbound[chosen], np.zeros(len(corners)))[:, None]
-        return (centres - radii).min(0), (centres + radii).max(0)
-    if not chosen.any():
+    chosen = moving if moving.any() or len(corners) else limited
+    finite = np.isfinite(geom_pos).all(1) & np.isfinite(geom_mat.reshape(-1, 9)).all(1)
+    chosen = chosen & finite
+    rot = geom_mat.reshape(-1, 3, 3)[chosen]
+    box = model.geom_aabb.reshape(-1, 6)[chosen]
+    centres = geom_pos[chosen] + (rot @ box[:, :3, None])[..., 0]
+    halves = (np.abs(rot) @ box[:, 3:, None])[..., 0]
+    soft = corners[np.isfinite(corners).all(1)]
+    low = np.concatenate([centres - halves, soft])
+    high = np.concatenate([centres + halves, soft])
+    if not len(low):
         return np.full(3, -0.5), np.full(3, 0.5)
-    centres, radii = geom_pos[chosen], model.geom_rbound[chosen][:, None]
-    return (centres - radii).min(0), (centres + radii).max(0)
+    return low.min(0), high.max(0)
 
 
 def shares_ground(model: mujoco.MjModel) -> bool:

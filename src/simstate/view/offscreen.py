@@ -1,245 +1,275 @@
 """Offscreen: pictures of worlds with overlays, without a browser or a display."""
 
-# mjviser and trimesh come with partial type information.
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
-
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import mujoco
 import numpy as np
-from mjviser.conversions import is_fixed_body, merge_geoms
 from PIL import Image, ImageDraw, ImageFont
 
 from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.view.body_overlays import Draw
 from simstate.view.course import Course
-from simstate.view.geometry import VISIBLE, geoms_of_bodies
+from simstate.view.eye import (
+    DIRECTIONS,
+    Camera,
+    Eye,
+    Orbit,
+    check_camera,
+    fitting_distance,
+    model_eye,
+)
 from simstate.view.grid import bounds, offsets, shares_ground
-from simstate.view.one_world import OneWorld, current, model_of_world
+from simstate.view.one_world import OneWorld, current
 from simstate.view.overlays import OVERLAYS
-from simstate.view.picture import DIRECTIONS
-from simstate.view.raster import Canvas, Eye, Texels
-from simstate.view.shape_meshes import shape_triangles
-from simstate.view.shapes import Label, labels_of
-from simstate.view.soft import flex_corners, soft_of
+from simstate.view.renderers import check_renderer, renderer_for
+from simstate.view.shapes import PURPLE, Label, Path, Shape, labels_of
+from simstate.view.shot import Placed, RendererName, Shot
+from simstate.view.soft import flex_corners
+from simstate.view.tiles import reduced, tiled
 from simstate.world.worlds import worlds_of
 
+TRAIL = "trail"
 _INK, _PAPER = (30, 30, 30), (250, 250, 250)
-_PLANE = mujoco.mjtGeom.mjGEOM_PLANE.value
+_FOLLOW_SECONDS = 0.4
+"""Time constant with which the camera follows [s]."""
+_SAMPLES = (1, 4, 9, 16)
 
 
 @dataclass(frozen=True)
-class _Part:
-    """The triangles of a body's geoms, in its own axes."""
+class PictureCfg:
+    """How pictures are drawn.
 
-    body: int
-    corners: np.ndarray
-    """[m]; (n, 3, 3)."""
-    colours: np.ndarray
-    """0 … 255; (n, 3)."""
-    image: np.ndarray | None = None
-    """0 … 255; (height, width, 3)."""
-    uv: np.ndarray | None = None
-    """Places of the corners in it; (n, 3, 2)."""
+    Args:
+        overlays: names, as `simstate.view.overlays` has them, and "trail".
+        size: width and height [px]; of each world's picture in a sheet.
+        camera: "corner", "front", "side" or "above", a camera of the model by name, an
+            `Orbit`, or a position and the point it looks at, world axes [m].
+        follow: True if the camera follows what moves.
+        values: True if the values of forces are written at their arrows.
+        renderer: "auto": MuJoCo's own where OpenGL works; "opengl"; "software".
+        transparent: True for pictures with an alpha channel, without floor and sky.
+        supersampling: samples per pixel: 1, 4, 9 or 16.
+        sheet: True for a picture of each world, in rows, instead of one of all.
+    """
+
+    overlays: Sequence[str] = ()
+    size: tuple[int, int] = (640, 480)
+    camera: Camera = "corner"
+    follow: bool = True
+    values: bool = True
+    renderer: RendererName = "auto"
+    transparent: bool = False
+    supersampling: int = 1
+    sheet: bool = False
 
 
 class Offscreen:
-    """Draws some worlds of a course; meshes are made once.
+    """Draws some worlds of a course.
 
     Args:
         course: what is drawn.
-        worlds: the ids of the worlds, side by side; the first has the overlays.
-        overlays: their names, as `simstate.view.overlays` has them.
-        size: width and height [px].
-        camera: "corner", "front", "side" or "above", or where the camera stands and
-            what it looks at, world axes [m].
-        follow: whether the camera goes along with what moves.
-        values: whether the values of forces are written at them.
+        worlds: the ids of the worlds, side by side.
+        cfg: how they are drawn.
     """
 
-    def __init__(
-        self,
-        course: Course,
-        worlds: Sequence[int],
-        overlays: Sequence[str],
-        size: tuple[int, int],
-        camera: str | tuple[Sequence[float], Sequence[float]],
-        follow: bool,
-        values: bool,
-    ) -> None:
-        own = {name: draw for name, (_, draw) in course.overlays().items()}
-        draws = {name: overlay.draw for name, overlay in OVERLAYS.items()} | own
-        for name in overlays:
-            if name not in draws:
-                raise unknown_name("overlay", name, draws)
-        if isinstance(camera, str) and camera not in DIRECTIONS:
-            raise unknown_name("camera", camera, DIRECTIONS)
-        if min(size) < 8 or max(size) > 8192:
-            raise InvalidInputError(
-                f"A picture has 8 … 8192 pixels a side, got {size}."
-            )
+    def __init__(self, course: Course, worlds: Sequence[int], cfg: PictureCfg) -> None:
+        self._course, self._cfg, self._worlds = course, cfg, list(worlds)
+        self._draws = self._check()
         parts = worlds_of(course.worlds)
-        if not worlds or not all(0 <= w < parts.num_envs for w in worlds):
-            raise InvalidInputError(
-                f"Worlds to draw are some of 0 … {parts.num_envs - 1}, got "
-                f"{list(worlds)}."
-            )
-        self._course, self._worlds = course, list(worlds)
-        self._draws = [draws[name] for name in overlays]
-        self._pixels, self._camera, self._follow = size, camera, follow
-        self._values = values
+        self._trails: dict[int, deque[np.ndarray]] = {
+            world: deque(maxlen=300) for world in self._worlds
+        }
+        model = parts.model
         with current(parts):
-            first = self._seen(self._worlds[0], 1.0)
-            low, high = bounds(
-                parts.model, first.field("geom_xpos"), flex_corners(first)
-            )
-        self._middle = (low + high) / 2.0
+            self._boxes = [self._box(world) for world in self._worlds]
+        low, high = self._boxes[0]
         self._size = max(float(np.linalg.norm(high - low)) / 1.8, 1e-3)
-        spacing = 0.0 if shares_ground(parts.model) else 1.6 * self._size
-        self._offsets = offsets(len(worlds), spacing)
-        self._spacing = spacing
-        differ = any(name.startswith("geom_") for name in parts.engine.expanded)
-        shared = None if differ else _parts(parts.model)
-        self._soft = [soft for soft in soft_of(parts.model) if soft.group in VISIBLE]
-        self._parts = [
-            _parts(model_of_world(parts, world)) if shared is None else shared
-            for world in self._worlds
-        ]
+        self._on_one_ground = shares_ground(model)
+        spacing = 0.0 if self._on_one_ground else 1.6 * self._size
+        count = 1 if cfg.sheet else len(self._worlds)
+        self._offsets = offsets(count, spacing)
+        if count == 1:
+            self._offsets = np.zeros((len(self._worlds), 3))
+        self._start = [(low + high) / 2.0 for low, high in self._boxes]
+        self._goals = [middle.copy() for middle in self._start]
+        self._seconds = course.now(self._worlds[0])
+        self._began = self._seconds
+        self._distances: dict[tuple[int, ...], float] = {}
 
     def picture(self) -> np.ndarray:
-        """The present state, uint8; (height, width, 3)."""
+        """The present state, uint8; (height, width, 3), 4 if transparent."""
         with current(worlds_of(self._course.worlds)):
-            return self._draw()
+            self._follow()
+            if not self._cfg.sheet:
+                return self._draw(range(len(self._worlds)))
+            rows = [self._draw([row]) for row in range(len(self._worlds))]
+            return tiled(np.stack(rows))
 
-    def _draw(self) -> np.ndarray:
-        model = self._course.worlds.model
-        seen = [self._seen(world, self._size) for world in self._worlds]
-        canvas = Canvas(self._eye(seen[0]), _ground(seen[0]), 0.5 * self._size)
-        corners: list[np.ndarray] = []
-        colours: list[np.ndarray] = []
-        placed: list[tuple[int, _Part]] = []
-        for one, parts, offset in zip(seen, self._parts, self._offsets, strict=True):
-            pos, mat = one.field("xpos"), one.field("xmat").reshape(-1, 3, 3)
-            on_one_ground = one is not seen[0] and self._spacing == 0.0
-            for part in parts:
-                if not (on_one_ground and is_fixed_body(model, part.body)):
-                    if part.image is not None:
-                        placed.append((sum(map(len, corners)), part))
-                    turned = part.corners @ mat[part.body].T
-                    corners.append(turned + pos[part.body] + offset)
-                    colours.append(part.colours)
-            for soft in self._soft:
-                drawn = soft.corners(one)[soft.faces] + offset
-                sides = [drawn] if soft.is_closed else [drawn, drawn[:, ::-1]]
-                corners += sides
-                colours += [np.tile(soft.colour, (len(drawn), 1))] * len(sides)
-        labels: list[Label] = []
-        for draw in self._draws:
-            shapes = draw(seen[0])
-            for drawn, inks in shape_triangles(shapes, self._size):
-                corners.append(drawn + self._offsets[0])
-                colours.append(inks)
-            labels += labels_of(shapes) if self._values else []
-        if corners:  # all at once: each call looks at the whole picture
-            whole = np.concatenate(corners)
-            texels = _texels(len(whole), placed)
-            canvas.triangles(whole, np.concatenate(colours), texels)
-        return _written(canvas, labels, self._offsets[0])
+    def _check(self) -> dict[str, Draw]:
+        """Validate what was asked for; the overlays by name."""
+        cfg, parts = self._cfg, worlds_of(self._course.worlds)
+        own = {name: draw for name, (_, draw) in self._course.overlays().items()}
+        draws = {name: overlay.draw for name, overlay in OVERLAYS.items()} | own
+        draws[TRAIL] = self._trail
+        for name in cfg.overlays:
+            if name not in draws:
+                raise unknown_name("overlay", name, draws)
+        check_camera(parts.model, cfg.camera)
+        check_renderer(cfg.renderer)
+        if cfg.supersampling not in _SAMPLES:
+            raise InvalidInputError(
+                f"supersampling must be one of {_SAMPLES}, got {cfg.supersampling}."
+            )
+        side = math.isqrt(cfg.supersampling)
+        if min(cfg.size) < 8 or max(cfg.size) * side > 8192:
+            raise InvalidInputError(
+                f"A picture has 8 … {8192 // side} pixels a side, got {cfg.size}."
+            )
+        ids = self._worlds
+        if not ids or not all(0 <= w < parts.num_envs for w in ids):
+            raise InvalidInputError(
+                f"Worlds to draw are some of 0 … {parts.num_envs - 1}, got {ids}."
+            )
+        return {name: draws[name] for name in cfg.overlays}
+
+    def _box(self, world: int) -> tuple[np.ndarray, np.ndarray]:
+        """Least and greatest corner of what moves in a world, world axes [m]."""
+        one = self._seen(world, 1.0)
+        pos, mat = one.field("geom_xpos"), one.field("geom_xmat")
+        return bounds(one.model, pos, mat, flex_corners(one))
 
     def _seen(self, world: int, size: float) -> OneWorld:
         return OneWorld(self._course.worlds, self._course.rays, world, size)
 
-    def _eye(self, seen: OneWorld) -> Eye:
-        width, height = self._pixels
-        if not isinstance(self._camera, str):
-            position, goal = (np.array(x, dtype=np.float64) for x in self._camera)
-            return Eye(position, goal, width, height)
-        goal = self._middle
-        if self._follow:
-            low, high = bounds(seen.model, seen.field("geom_xpos"), flex_corners(seen))
-            goal = (low + high) / 2.0
-        if len(self._worlds) == 1:
-            goal = goal + self._offsets[0]
-        side = np.sqrt(len(self._worlds)) - 1.0
-        far = 1.9 * self._size + 1.2 * self._spacing * side
-        return Eye(goal + far * np.array(DIRECTIONS[self._camera]), goal, width, height)
+    def _follow(self) -> None:
+        """Move the camera's goals towards what moves, smoothly over a film."""
+        if not self._cfg.follow:
+            return
+        now = self._course.now(self._worlds[0])
+        share = 1.0 - math.exp(-abs(now - self._seconds) / _FOLLOW_SECONDS)
+        self._seconds = now
+        for row, world in enumerate(self._worlds):
+            low, high = self._box(world)
+            middle = (low + high) / 2.0
+            if np.isfinite(middle).all():
+                self._goals[row] += share * (middle - self._goals[row])
+
+    def _draw(self, rows: Sequence[int]) -> np.ndarray:
+        """Draw some of the worlds into one picture."""
+        shot = self._shot(rows)
+        cfg = self._cfg
+        picture = renderer_for(cfg.renderer, shot).draw(shot)
+        side = math.isqrt(cfg.supersampling)
+        picture = reduced(picture, side)
+        labels = [
+            Label(label.pos + placed.offset, label.weight, label.text)
+            for placed in shot.worlds[:1]
+            for label in labels_of(placed.shapes)
+        ]
+        if cfg.values and labels:
+            picture = _written(picture, shot.eye, side, labels)
+        if cfg.sheet:
+            picture = _titled(picture, f"{self._worlds[rows[0]]}")
+        return picture if cfg.transparent else np.ascontiguousarray(picture[..., :3])
+
+    def _shot(self, rows: Sequence[int]) -> Shot:
+        """Lay out worlds, overlays and camera."""
+        placed: list[Placed] = []
+        for row in rows:
+            one = self._seen(self._worlds[row], self._size)
+            shapes: list[Shape] = []
+            for draw in self._draws.values():
+                shapes += draw(one)
+            placed.append(Placed(one, self._offsets[row], shapes))
+        corners = self._corners(rows)
+        centre = np.mean(
+            [self._goals[row] + self._offsets[row] for row in rows], axis=0
+        )
+        radius = float(np.linalg.norm(corners - corners.mean(0), axis=1).max())
+        return Shot(
+            self._eye(placed[0].world, rows, centre), placed, self._size, centre,
+            radius, self._on_one_ground, self._cfg.transparent,
+        )  # fmt: skip
+
+    def _corners(self, rows: Sequence[int]) -> np.ndarray:
+        """Corners of the boxes about what moved at first, world axes [m]; (n, 3)."""
+        boxes = [np.stack(self._boxes[row]) + self._offsets[row] for row in rows]
+        picked = [np.array(np.meshgrid(*box.T)).reshape(3, -1).T for box in boxes]
+        return np.concatenate(picked)
+
+    def _eye(self, first: OneWorld, rows: Sequence[int], goal: np.ndarray) -> Eye:
+        cfg, camera = self._cfg, self._cfg.camera
+        side = math.isqrt(cfg.supersampling)
+        size = cfg.size[0] * side, cfg.size[1] * side
+        if not isinstance(camera, str | Orbit):
+            position, look_at = (np.array(x, dtype=np.float64) for x in camera)
+            return Eye(position, look_at, *size)
+        if isinstance(camera, str) and camera not in DIRECTIONS:
+            k = int(first.model.camera(camera).id)
+            mat = first.field("cam_xmat")[k].reshape(3, 3)
+            pos = first.field("cam_xpos")[k] + self._offsets[rows[0]]
+            return model_eye(first.model, camera, pos, mat, size)
+        distance: float | None = None
+        if isinstance(camera, Orbit):
+            direction = camera.direction(self._seconds - self._began)
+            distance = camera.distance
+        else:
+            direction = np.array(DIRECTIONS[camera])
+            direction /= np.linalg.norm(direction)
+        if distance is None:
+            distance = self._distance(rows, direction)
+        return Eye(goal + distance * direction, goal, *size)
+
+    def _distance(self, rows: Sequence[int], direction: np.ndarray) -> float:
+        """The distance at which all worlds were in view at first [m]."""
+        key = tuple(rows)
+        if key not in self._distances:
+            middles = [self._start[row] + self._offsets[row] for row in rows]
+            self._distances[key] = fitting_distance(
+                self._corners(rows), np.mean(middles, axis=0), direction, self._cfg.size
+            )
+        return self._distances[key]
+
+    def _trail(self, seen: OneWorld) -> list[Shape]:
+        """The path of what moves, as far as it was drawn."""
+        points = self._trails[seen.world]
+        mass = seen.parameter("body_mass") * (seen.model.body_weldid != 0)
+        points.append(mass @ seen.field("xipos") / max(float(mass.sum()), 1e-12))
+        if len(points) < 2:
+            return []
+        text = "path of the centre of mass of what moves, world axes"
+        return [Path(np.stack(points), PURPLE, text)]
 
 
-def _parts(model: mujoco.MjModel) -> list[_Part]:
-    """The triangles of all bodies' geoms that are shown."""
-    found: list[_Part] = []
-    for (body, group), geoms in geoms_of_bodies(model).items():
-        if group not in VISIBLE:
-            continue
-        for geom in geoms:
-            mesh: Any = merge_geoms(model, [geom])
-            visual = mesh.visual
-            image, uv = _image_of(mesh)
-            if not hasattr(visual, "face_colors"):
-                visual = visual.to_color()
-                visual.mesh = mesh
-            colours = np.asarray(visual.face_colors)[:, :3].astype(np.float64)
-            if colours.shape[0] != len(mesh.faces):
-                colours = np.tile(colours[:1], (len(mesh.faces), 1))
-            found.append(_Part(body, np.asarray(mesh.triangles), colours, image, uv))
-    return found
-
-
-def _image_of(mesh: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """The image on a mesh and its corners' places in it, if it has one."""
-    material: Any = getattr(mesh.visual, "material", None)
-    image = getattr(material, "baseColorTexture", None)
-    uv = getattr(mesh.visual, "uv", None)
-    if image is None or uv is None:
-        return None, None
-    factor = material.baseColorFactor
-    tint = np.ones(3) if factor is None else np.asarray(factor)[:3] / 255.0
-    pixels = np.asarray(image.convert("RGB"), dtype=np.float64) * tint
-    return pixels, np.asarray(uv)[np.asarray(mesh.faces)]
-
-
-def _texels(count: int, placed: Sequence[tuple[int, _Part]]) -> Texels | None:
-    """The images of some of `count` triangles, from where each part begins."""
-    if not placed:
-        return None
-    which, uv = np.full(count, -1), np.zeros((count, 3, 2))
-    images: list[np.ndarray] = []
-    for begin, part in placed:
-        assert part.image is not None
-        assert part.uv is not None
-        span = slice(begin, begin + len(part.corners))
-        which[span], uv[span] = len(images), part.uv
-        images.append(part.image)
-    return Texels(images, which, uv)
-
-
-def _written(canvas: Canvas, labels: Sequence[Label], offset: np.ndarray) -> np.ndarray:
-    """The picture with labels over it, as large as can be read."""
-    picture = canvas.picture()
-    if not labels:
-        return picture
+def _written(
+    picture: np.ndarray, eye: Eye, side: int, labels: Sequence[Label]
+) -> np.ndarray:
+    """A picture with labels over it, as large as can be read."""
     image = Image.fromarray(picture)
     pen = ImageDraw.Draw(image)
-    font = ImageFont.load_default(max(9.0, canvas.eye.height / 36.0))
-    places = canvas.eye.project(np.stack([one.pos for one in labels]) + offset)
+    font = ImageFont.load_default(max(9.0, image.height / 36.0))
+    places = eye.project(np.stack([one.pos for one in labels]))
     for one, (column, row, depth) in zip(labels, places, strict=True):
         if depth > 0.0:
             pen.text(
-                (float(column), float(row)), one.text, _INK, font, anchor="ls",
-                stroke_width=2, stroke_fill=_PAPER,
+                (float(column) / side, float(row) / side), one.text, _INK, font,
+                anchor="ls", stroke_width=2, stroke_fill=_PAPER,
             )  # fmt: skip
     return np.asarray(image)
 
 
-def _ground(seen: OneWorld) -> float | None:
-    """The height of a level plane in the world; None: there is none."""
-    model = seen.model
-    for geom in np.flatnonzero(model.geom_type == _PLANE):
-        normal = seen.field("geom_xmat")[geom].reshape(3, 3)[:, 2]
-        if is_fixed_body(model, int(model.geom_bodyid[geom])) and normal[2] > 0.999:
-            return float(seen.field("geom_xpos")[geom][2])
-    return None
+def _titled(picture: np.ndarray, text: str) -> np.ndarray:
+    """A picture with a text in its upper left corner."""
+    image = Image.fromarray(picture)
+    pen = ImageDraw.Draw(image)
+    font = ImageFont.load_default(max(9.0, image.height / 14.0))
+    inset = image.height / 28.0
+    pen.text(
+        (inset, inset), text, _INK, font, anchor="lt", stroke_width=2,
+        stroke_fill=_PAPER,
+    )  # fmt: skip
+    return np.asarray(image)

@@ -39,6 +39,12 @@ def current(parts: Worlds) -> Generator[None]:
 def model_of_world(parts: Worlds, world: int) -> mujoco.MjModel:
     """A copy of the model with the parameters that this world has."""
     model = copy.copy(parts.model)
+    write_parameters(model, parts, world)
+    return model
+
+
+def write_parameters(model: mujoco.MjModel, parts: Worlds, world: int) -> None:
+    """Give a copy of the model the parameters that differ by world, of one of them."""
     for name, values in parts.engine.expanded.items():
         owner: Any = model.opt if name.startswith("opt.") else model
         leaf = name.removeprefix("opt.")
@@ -48,7 +54,6 @@ def model_of_world(parts: Worlds, world: int) -> mujoco.MjModel:
             field[...] = value.reshape(np.shape(field))
         else:
             setattr(owner, leaf, type(field)(value))
-    return model
 
 
 class OneWorld:

@@ -16,6 +16,7 @@ from simstate.view.body_overlays import Draw
 from simstate.view.companion import Companion
 from simstate.view.course import Course
 from simstate.view.divergence_marks import DivergenceMarks
+from simstate.view.eye import DIRECTIONS
 from simstate.view.geometry import VISIBLE, Geometry, Mesh
 from simstate.view.grid import bounds, offsets, shares_ground, shown_worlds
 from simstate.view.one_world import OneWorld, current
@@ -31,13 +32,6 @@ TRAIL = "trail"
 DIVERGED = "divergence"
 MOST_WORLDS = 64
 _TRAIL_LENGTH = 300
-DIRECTIONS = {
-    "front": (1.0, 0.0, 0.15),
-    "side": (0.0, -1.0, 0.15),
-    "above": (-0.01, 0.0, 1.0),
-    "corner": (0.7, -0.7, 0.45),
-}
-"""Where a camera stands, seen from what it looks at."""
 
 OnMesh = Callable[[Mesh], None]
 
@@ -96,7 +90,10 @@ class Picture:
         self._follow: int | None = None
         first = OneWorld(course.worlds, course.rays, 0, 1.0)
         low, high = bounds(
-            course.worlds.model, first.field("geom_xpos"), flex_corners(first)
+            course.worlds.model,
+            first.field("geom_xpos"),
+            first.field("geom_xmat"),
+            flex_corners(first),
         )
         self.middle = (low + high) / 2.0
         self.size = max(float(np.linalg.norm(high - low)) / 1.8, 1e-3)

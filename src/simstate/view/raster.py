@@ -10,10 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-SKY_LOW = np.array([236.0, 240.0, 245.0])
-SKY_HIGH = np.array([176.0, 200.0, 228.0])
-_LIGHT = np.array([0.35, -0.5, 0.79])
-"""Where light comes from, world axes, about unit length."""
+from simstate.view.eye import Eye
+
 _MOST_AT_ONCE = 2_000_000
 """Pixels that are looked at together; more take more memory."""
 
@@ -46,111 +44,69 @@ class Texels:
         return Texels(self.images, self.which[chosen], self.uv[chosen])
 
 
-@dataclass(frozen=True)
-class Eye:
-    """A pinhole camera."""
-
-    position: np.ndarray
-    """World axes [m]; (3,)."""
-    look_at: np.ndarray
-    """A point in the middle of the picture, world axes [m]; (3,)."""
-    width: int
-    height: int
-    fovy: float = 0.75
-    """Vertical field of view [rad]."""
-
-    @property
-    def rot_wc(self) -> np.ndarray:
-        """Camera axes to world axes: x right, y down, z forward; (3, 3)."""
-        forward = self.look_at - self.position
-        forward = forward / np.linalg.norm(forward)
-        right = np.cross(forward, [0.0, 0.0, 1.0])
-        if np.linalg.norm(right) < 1e-9:  # straight up or down
-            right = np.array([0.0, -1.0, 0.0])
-        right = right / np.linalg.norm(right)
-        return np.stack([right, np.cross(forward, right), forward], axis=1)
-
-    @property
-    def focal(self) -> float:
-        """Focal length [px]."""
-        return self.height / 2.0 / np.tan(self.fovy / 2.0)
-
-    def project(self, points: np.ndarray) -> np.ndarray:
-        """Column, row [px] and depth along the view [m] of points; (n, 3) → (n, 3)."""
-        seen = (points - self.position) @ self.rot_wc
-        depth = seen[:, 2]
-        ahead = np.where(np.abs(depth) < 1e-12, 1e-12, depth)
-        column = self.width / 2.0 + self.focal * seen[:, 0] / ahead
-        row = self.height / 2.0 + self.focal * seen[:, 1] / ahead
-        return np.stack([column, row, depth], axis=1)
-
-
 class Canvas:
     """A picture with a depth for each pixel.
 
     Args:
         eye: from where it is seen.
-        ground: height of a level ground, drawn as a chequered plane [m]; None: none.
-        cell: the side of its squares [m].
+        light: direction from which light comes, world axes, of unit length; (3,).
     """
 
-    def __init__(self, eye: Eye, ground: float | None, cell: float) -> None:
+    def __init__(self, eye: Eye, light: np.ndarray) -> None:
         self.eye = eye
         self.depth = np.full(eye.height * eye.width, np.inf)
         """Along the view [m]; (height · width,)."""
         self.colour = np.zeros((eye.height * eye.width, 3))
+        """0 … 255, times the opacity; (height · width, 3)."""
+        self.alpha = np.zeros(eye.height * eye.width)
+        """Opacity, 0 … 1; (height · width,)."""
+        self._towards = light
         self._texels: Texels | None = None
         self._light = np.zeros(0)
-        self._background(ground, cell)
+        self._opacity = 1.0
 
     def picture(self) -> np.ndarray:
-        """Colours, uint8; (height, width, 3)."""
-        shape = (self.eye.height, self.eye.width, 3)
-        return np.clip(np.round(self.colour), 0, 255).astype(np.uint8).reshape(shape)
+        """Colours with straight alpha, uint8; (height, width, 4)."""
+        alpha = self.alpha[:, None]
+        straight = self.colour / np.maximum(alpha, 1e-3)
+        pixels = np.concatenate([straight, 255.0 * alpha], axis=1)
+        shape = (self.eye.height, self.eye.width, 4)
+        return np.clip(np.round(pixels), 0, 255).astype(np.uint8).reshape(shape)
 
-    def _background(self, ground: float | None, cell: float) -> None:
-        """A sky that is lighter at the horizon, and the ground, fading away."""
-        eye = self.eye
-        rows, columns = np.divmod(np.arange(eye.height * eye.width), eye.width)
-        x = (columns + 0.5 - eye.width / 2.0) / eye.focal
-        y = (rows + 0.5 - eye.height / 2.0) / eye.focal
-        rays = np.stack([x, y, np.ones_like(x)], axis=1) @ eye.rot_wc.T
-        rays = rays.astype(np.float32)  # a background needs no more, and is half of it
-        up = np.clip(rays[:, 2] / np.linalg.norm(rays, axis=1), 0.0, 1.0)[:, None]
-        self.colour[:] = SKY_LOW + (SKY_HIGH - SKY_LOW) * up
-        if ground is None:
-            return
-        with np.errstate(divide="ignore", invalid="ignore"):
-            reach = (ground - eye.position[2]) / rays[:, 2]
-        hit = (reach > 0.0) & np.isfinite(reach)
-        places = eye.position + reach[hit, None] * rays[hit]
-        squares = np.floor(places[:, 0] / cell) + np.floor(places[:, 1] / cell)
-        even = (squares % 2 == 0)[:, None]
-        shade = np.where(even, [205.0, 210.0, 216.0], [188.0, 194.0, 201.0])
-        near = np.exp(-reach[hit, None] / (40.0 * cell))
-        self.colour[hit] = SKY_LOW + (shade - SKY_LOW) * near
-        self.depth[hit] = reach[hit]
+    def paint(
+        self, pixels: np.ndarray, colours: np.ndarray, depth: np.ndarray | float
+    ) -> None:
+        """Give pixels opaque colours 0 … 255 and depths [m]; (n,), (n, 3)."""
+        self.colour[pixels], self.depth[pixels] = colours, depth
+        self.alpha[pixels] = 1.0
 
     def triangles(
-        self, corners: np.ndarray, colours: np.ndarray, texels: Texels | None = None
+        self,
+        corners: np.ndarray,
+        colours: np.ndarray,
+        texels: Texels | None = None,
+        opacity: float = 1.0,
     ) -> None:
         """Draw triangles, lit from above; (n, 3, 3) world axes [m], (n, 3) 0 … 255.
 
-        Their corners go round against the clock as seen from outside; what shows its
-        inside is not drawn.
+        Their corners are counter-clockwise as seen from outside; a triangle that shows
+        its inside is not drawn. One that is not opaque hides nothing: draw such ones
+        last, the farthest first.
         """
         normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
         outside = ((self.eye.position - corners[:, 0]) * normals).sum(1) > 0.0
         corners, normals, colours = corners[outside], normals[outside], colours[outside]
         texels = None if texels is None else texels.some(outside)
         lengths = np.linalg.norm(normals, axis=1)
-        light = 0.55 + 0.45 * np.clip(normals @ _LIGHT / lengths, 0.0, 1.0)
+        lit = np.clip(normals @ self._towards / np.maximum(lengths, 1e-30), 0.0, 1.0)
+        faces_eye = np.clip(normals @ -self.eye.rot_wc[:, 2] / lengths, 0.0, 1.0)
+        light = 0.35 + 0.2 * faces_eye + 0.5 * lit
         seen = self.eye.project(corners.reshape(-1, 3)).reshape(-1, 3, 3)
         ahead = (
             np.min(seen[..., 2], axis=1) > 1e-3
         )  # what the eye is within is left out
         self._texels = None if texels is None else texels.some(ahead)
-        self._light = light[ahead]
+        self._light, self._opacity = light[ahead], opacity
         self._fill(seen[ahead], (colours * light[:, None])[ahead])
 
     def _fill(self, seen: np.ndarray, colours: np.ndarray) -> None:
@@ -207,7 +163,6 @@ class Canvas:
         hit = nearest >= 0
         hit[hit] = depth[nearest[hit]] < self.depth[hit]
         chosen = nearest[hit]
-        self.depth[hit] = depth[chosen]
         inks = colours[owner[chosen]]
         if self._texels is not None:
             owners = begin + owner[chosen]
@@ -217,7 +172,11 @@ class Canvas:
             parts /= parts.sum(1, keepdims=True)
             image = self._texels.at(owners[has], parts)
             inks[has] = image * self._light[owners[has], None]
-        self.colour[hit] = inks
+        if self._opacity >= 1.0:
+            self.paint(np.flatnonzero(hit), inks, depth[chosen])
+            return
+        self.colour[hit] += self._opacity * (inks - self.colour[hit])
+        self.alpha[hit] += self._opacity * (1.0 - self.alpha[hit])
 
 
 def _planes(seen: np.ndarray) -> np.ndarray:

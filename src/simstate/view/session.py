@@ -1,4 +1,4 @@
-"""Session: plays a course in real time, step by step and back, at others' request."""
+"""Session: plays a course in real time, step by step and back, on request."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from simstate.state import Snapshot
 from simstate.view.course import Course
 
 MOST_BACK = 600
-"""How many steps back can be remembered."""
+"""Maximum number of steps to go back."""
 MOST_BYTES = 256 * 2**20
-"""How much memory they may take."""
+"""Maximum memory of the states to go back to [bytes]."""
 LONGEST = 0.1
 """Longest time that worlds are stepped, or requests answered, without a break [s]."""
 MOST_REQUESTS = 256
@@ -22,15 +22,15 @@ MOST_REQUESTS = 256
 
 
 class Session:
-    """What is played, and how far.
+    """Playback of a course: its position, its speed and the pending requests.
 
-    A simulation belongs to one thread. Others put requests in by `ask`; the thread of
-    the simulation answers them in `answer`.
+    A simulation belongs to one thread. Other threads submit requests with `ask`; the
+    thread of the simulation carries them out in `answer`.
 
     Args:
-        course: what is played.
-        take_step: takes one step of it.
-        playing: whether it goes on at first.
+        course: the course to play.
+        take_step: advances the course by one step.
+        playing: True to start playing at once, False to start paused.
     """
 
     def __init__(
@@ -39,38 +39,38 @@ class Session:
         self.course = course
         self.playing = playing
         self.is_scripted = False
-        """Whether a script takes the steps, so that only it can be held up."""
+        """True if a script takes the steps; playback can then only delay the script."""
         self._take_step = take_step
         self._passes = 0
-        """How many steps a script that is held up may take."""
+        """Number of steps that a paused script may take."""
         self.speed = 1.0
-        """Simulated seconds in a second."""
+        """Requested speed: simulated seconds per second."""
         self.reached = 0.0
-        """The speed that was reached of late."""
+        """Measured speed, averaged over recent steps."""
         self.problem = ""
-        """What went wrong last, in words; "": nothing."""
+        """Message of the last error; "" if there was none."""
         self._requests: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._past: deque[list[Snapshot]] = deque(maxlen=MOST_BACK)
         self._due: float = 0.0
-        """How much the worlds should go on [s]."""
+        """Simulated time by which the worlds are behind [s]."""
         self._last = time.perf_counter()
 
     @property
     def is_at_end(self) -> bool:
-        """Whether all steps of a timeline have been taken."""
+        """True if all steps of a timeline have been taken."""
         timeline = self.course.timeline
         return timeline is not None and self.course.at == timeline.num_steps
 
     @property
     def goes_on(self) -> bool:
-        """Whether it plays, and nobody has asked for anything."""
+        """True while playing with no pending requests."""
         return self.playing and self._requests.empty()
 
     def ask(self, request: Callable[[], None], is_kept: bool = False) -> None:
-        """Have something done by the thread of the simulation; from any thread.
+        """Submit a request to the thread of the simulation, from any thread.
 
         With `MOST_REQUESTS` pending it is dropped, unless `is_kept`: a client that
-        sends more than the simulation can do would stall it.
+        sends more than the simulation can handle would stall it.
         """
         if is_kept or self._requests.qsize() < MOST_REQUESTS:
             self._requests.put(request)
@@ -85,7 +85,7 @@ class Session:
         return True
 
     def attempt(self, action: Callable[[], None]) -> bool:
-        """Do something; if it raises, pause and say so. Whether it went well."""
+        """Call a function; an error is kept and pauses. Return True on success."""
         try:
             action()
         except SimStateError as error:
@@ -95,11 +95,11 @@ class Session:
         return True
 
     def report(self, problem: str) -> None:
-        """Say what went wrong, and go on."""
+        """Record an error without pausing."""
         self.problem = problem
 
     def play(self, playing: bool = True) -> None:
-        """Go on, or pause; what plays already keeps the time that it is due."""
+        """Play or pause; while playing, the time that is due is kept."""
         if playing and not self.playing:
             self._last, self._due = time.perf_counter(), 0.0
         self.playing = playing
@@ -107,7 +107,7 @@ class Session:
             self.problem = ""
 
     def step(self) -> None:
-        """Take one step, and stay there."""
+        """Take one step and pause."""
         self.playing = False
         self.problem = ""
         if self.is_scripted:
@@ -117,7 +117,7 @@ class Session:
         self._take_step()
 
     def back(self) -> None:
-        """Go back to before what was played last, and stay there."""
+        """Return to the state before the last steps that were played, and pause."""
         self.playing = False
         if self.is_scripted:
             raise InvalidInputError(
@@ -132,19 +132,19 @@ class Session:
         self.course.recall(self._past.pop())
 
     def go_to(self, step: int) -> None:
-        """Be at a step of the timeline; if it was playing, it goes on from there."""
+        """Move to a step of the timeline; playback continues from there."""
         self.course.go_to(step)
         self.problem = ""
 
     def reset(self, env_ids: Sequence[int]) -> None:
-        """Let worlds begin anew."""
+        """Reset the given worlds."""
         if not self.is_scripted:
             self._remember()
         self.course.reset(env_ids)
         self.problem = ""
 
     def lets_pass(self) -> bool:
-        """Whether a script may go on by one step."""
+        """Return True if a script may take one more step."""
         if self.playing:
             return True
         allowed = self._passes > 0
@@ -152,15 +152,15 @@ class Session:
         return allowed
 
     def restart(self, course: Course) -> None:
-        """Play another course, from its begin."""
+        """Play another course from its start."""
         self.course = course
         self._past.clear()
         self.problem = ""
 
     def advance(self) -> None:
-        """Go on by the time that has passed, as far as the machine keeps up.
+        """Advance by the elapsed time, as far as the machine keeps up.
 
-        At the end of a timeline it pauses.
+        Playback pauses at the end of a timeline.
         """
         now = time.perf_counter()
         passed, self._last = now - self._last, now
@@ -185,11 +185,11 @@ class Session:
         self.reached += 0.1 * (done / spent - self.reached)
 
     def _is_due(self) -> bool:
-        """Whether the time of the next step has passed."""
+        """Return True if the next step is due."""
         return self._due > self.course.step_dt * (1.0 - 1e-9)
 
     def _pauses_at_end(self) -> bool:
-        """Pause where a timeline ends, and say so; whether it does here."""
+        """Pause at the end of a timeline with a message; return True if it is there."""
         if not self.is_at_end:
             return False
         self.playing = False
@@ -197,7 +197,7 @@ class Session:
         return True
 
     def _remember(self) -> None:
-        """Keep the present state to go back to, where no timeline has it."""
+        """Keep the present state for `back`, unless a timeline has it."""
         if self.course.timeline is not None:
             return
         kept = self.course.remember()

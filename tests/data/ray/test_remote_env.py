@@ -93,6 +93,20 @@ def test_snapshots_are_those_of_one_env():
         remote.restore(Env(cfg(), 2).snapshot())
 
 
+def test_restores_are_not_kept_for_workers_that_may_be_lost():
+    """A hundred restores without a step take no more memory than one."""
+    ray, remote, env = both(2, 4)
+    assert_same_steps(remote, env, 3, 3)
+    saved = env.snapshot()
+    for _ in range(5):
+        remote.restore(saved)
+        assert remote.workers.num_unsaved == 0
+    assert remote.workers.number == 3 + 5
+    ray.lose(1)
+    assert_same_steps(remote, env, 3, 6)
+    assert remote.workers.replaced == 1
+
+
 def slots_are(snapshot, other):
     return all(torch.equal(x, other.slots[name]) for name, x in snapshot.slots.items())
 

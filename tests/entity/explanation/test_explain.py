@@ -208,15 +208,48 @@ def test_selecting():
 
 
 def test_command(capsys):
-    assert main(["explain", "glider", "qvel[4]"]) == 0
+    assert main(["inspect", "glider", "qvel[4]"]) == 0
     out = capsys.readouterr().out
     for word in ("angular velocity", "'glider'", "body", "rad/s", "usual mistake"):
         assert word in out
-    assert main(["explain", "cube"]) == 0
+    assert main(["inspect", "cube", "xfrc_applied"]) == 0
     assert "xfrc_applied[1][5]" in capsys.readouterr().out
-    assert main(["explain", "cube", "qpos", "--json"]) == 0
+    assert main(["inspect", "cube", "qpos", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert [e["name"] for e in listed] == [f"qpos[{i}]" for i in range(7)]
     assert listed[0]["index"] == [0]
-    assert main(["explain", "cube", "qvel[77]"]) == 1
+    assert main(["inspect", "cube", "qvel[77]"]) == 1
     assert "the last is qvel[5]" in capsys.readouterr().err
+
+
+def test_inspect_an_element_by_name(capsys):
+    assert main(["inspect", "quadruped", "FL_hip", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    model = mujoco.MjModel.from_xml_path(str(models.path("quadruped")))
+    joint = model.joint("FL_hip")
+    kinds = {facts["kind"]: facts for facts in found["elements"]}
+    assert set(kinds) == {"body", "joint", "geom", "actuator"}
+    assert kinds["joint"]["id"] == joint.id
+    assert kinds["joint"]["range [rad]"] == joint.range.tolist()
+    assert kinds["joint"]["qvel"] == f"{joint.dofadr[0]}:{joint.dofadr[0] + 1}"
+    mass = model.body("FL_hip").mass[0]
+    assert kinds["body"]["mass [kg]"] == pytest.approx(mass, rel=1e-5)
+    assert kinds["actuator"]["acts on"] == "joint FL_hip"
+    names = [entry["name"] for entry in found["entries"]]
+    assert names == [f"qpos[{joint.qposadr[0]}]", f"qvel[{joint.dofadr[0]}]", "ctrl[0]"]
+
+
+def test_inspect_states_the_kinds_of_a_name(capsys):
+    assert main(["inspect", "quadruped", "FL_foot"]) == 0
+    out = capsys.readouterr().out
+    assert "geom FL_foot" in out
+    assert "site FL_foot" in out
+    assert main(["inspect", "quadruped", "FL_fot"]) == 1
+    assert "Did you mean 'FL_foot'" in capsys.readouterr().err
+
+
+def test_an_earlier_command_names_the_present_one(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["explain", "cube"])
+    assert stop.value.code == 2
+    assert "simstate inspect MODEL NAME" in capsys.readouterr().err

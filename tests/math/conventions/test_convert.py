@@ -249,6 +249,16 @@ def test_mixing_names_the_conversion_that_joins_them():
     assert close(both[:6], both[6:])
 
 
+def test_joined_states_have_the_parts_of_each_and_a_com_if_all_have_one():
+    one, two = random_bodies(3, 4).state, random_bodies(5, 6).state
+    both = c.join([one, two])
+    for part, first, second in zip(both.parts, one.parts, two.parts, strict=True):
+        assert torch.equal(part, torch.cat([first, second]))
+    assert torch.equal(both.com, torch.cat([one.com, two.com]))
+    for states in ((one, two.with_com(None)), (one.with_com(None), two)):
+        assert c.join(states).com is None
+
+
 def test_equal_conventions_mix_whatever_their_names():
     state = random_bodies(0).state
     renamed = replace(c.MUJOCO, name="mine")

@@ -11,7 +11,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "conventions.md").read_text()
 
 
 def test_the_answer_on_the_page_is_the_commands(capsys):
-    main(["explain", "humanoid", "qvel[4]"])
+    main(["inspect", "humanoid", "qvel[4]"])
     answer = capsys.readouterr().out
     shown = re.search(r'"qvel\[4\]"\n(.*?)```', PAGE, flags=re.DOTALL)
     assert " ".join(shown[1].split()) == " ".join(answer.split())

@@ -167,6 +167,7 @@ class RemoteEnv(Closing):
                 ) from error
         self.workers.commit()
         self._logs.forget()
+        self.workers.save()  # calls before a restore are not repeated
 
     def close(self) -> None:
         """End the workers."""

@@ -70,8 +70,10 @@ class Runner(GymnasiumTask):
     def observation(self, w: ClassicWorlds) -> tuple[Array, ...]:
         """Return positions without the horizontal ones, and velocities."""
         skipped = self.num_skipped * self.exclude_current_positions_from_observation
-        limit = self.velocity_limit
-        return w.qpos[:, skipped:], np.clip(w.qvel, -limit, limit)
+        limit, velocity = self.velocity_limit, w.qvel
+        if limit < INF:
+            velocity = np.clip(velocity, -limit, limit)
+        return w.qpos[:, skipped:], velocity
 
     def reward(self, w: ClassicWorlds) -> tuple[Array, Infos]:
         """Return the forward velocity and health, less the cost of controls."""

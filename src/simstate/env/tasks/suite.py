@@ -22,6 +22,7 @@ from simstate.base.extras import library_folder
 from simstate.env.tasks.classic import Array, Classic, ClassicWorlds, Infos, Range
 from simstate.env.tasks.suite_states import (
     collision_free,
+    limited_joints,
     random_joints,
     sensors_at_rest,
     settled,
@@ -140,7 +141,7 @@ class Cheetah(SuiteTask):
 
     def draw(self, rng: Generator, w: ClassicWorlds) -> tuple[Array, Array]:
         """Return what random joint angles lead to after 200 time steps."""
-        return settled(w.model, random_joints(rng, w.model, w.init_qpos), 200)
+        return settled(w.model, limited_joints(rng, w.model, w.init_qpos), 200)
 
 
 @dataclass(frozen=True, kw_only=True)

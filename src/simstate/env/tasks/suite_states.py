@@ -62,11 +62,26 @@ def without_contacts(model: mujoco.MjModel, qpos: Array) -> Array:
 
 
 def settled(model: mujoco.MjModel, qpos: Array, steps: int) -> tuple[Array, Array]:
-    """Return qpos and qvel after some time steps without controls."""
+    """Return qpos and qvel after some time steps without controls.
+
+    As in dm_control, the forces of the first step are those of the model's own state.
+    """
     data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
     data.qpos[:] = qpos
-    mujoco.mj_step(model, data, nstep=steps)
+    mujoco.mj_step2(model, data)
+    mujoco.mj_step(model, data, nstep=steps - 1)
     return data.qpos.copy(), data.qvel.copy()
+
+
+def limited_joints(rng: Generator, model: mujoco.MjModel, qpos: Array) -> Array:
+    """Return qpos with the joints that have a range drawn from it.
+
+    All joints are hinges or slides.
+    """
+    limited, found = model.jnt_limited == 1, qpos.copy()
+    found[limited] = rng.uniform(*model.jnt_range[limited].T)
+    return found
 
 
 def sensors_at_rest(model: mujoco.MjModel, qpos: Array, qvel: Array) -> Array:

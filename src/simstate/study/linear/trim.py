@@ -13,6 +13,8 @@ from simstate.base.errors import InvalidInputError, SimStateError
 from simstate.math.vector import solve
 from simstate.simulation import Simulation
 from simstate.step.forces.force_parameters import Numbers, numbers
+from simstate.study.differences import columns
+from simstate.study.perturbations import TensorPerturbation
 
 _STEP = 1e-6
 
@@ -90,6 +92,18 @@ def trim(
     return TrimResult(problem.named(x), found, converged, problem.named(at_bound))
 
 
+@dataclass(frozen=True)
+class _Residual:
+    """The residual as a target of differences."""
+
+    read: Callable[[], Tensor]
+    ends: bool = False
+
+    def difference(self, ahead: Tensor, behind: Tensor) -> Tensor:
+        """Return the difference of two residuals."""
+        return ahead - behind
+
+
 class _Problem:
     """Unknowns as columns of a tensor, and the residual as a function of them."""
 
@@ -131,14 +145,12 @@ class _Problem:
         return found.double().clone()
 
     def _jacobian(self, x: Tensor) -> Tensor:
-        """By unknowns in units of their scale; (num_envs, k, unknowns)."""
-        columns: list[Tensor] = []
-        for k in range(x.shape[1]):
-            step = torch.zeros_like(x)
-            step[:, k] = _STEP * self.scale[k]
-            ahead, behind = self.residual(x + step), self.residual(x - step)
-            columns.append((ahead - behind) / (2 * _STEP))
-        return torch.stack(columns, dim=-1)
+        """Return derivatives by unknowns in units of their scale; (num_envs, k, n)."""
+        unknowns = x / self.scale
+        target = _Residual(lambda: self.residual(unknowns * self.scale))
+        block = TensorPerturbation(unknowns, self.names, users_own=True)
+        found = columns(self.sim, target, block, 0, _STEP, with_error=False)
+        return torch.stack([column.values for column in found], dim=-1)
 
     def solve(self, tolerance: float, iterations: int) -> tuple[Tensor, Tensor]:
         """The values and the residual at them."""
