@@ -382,3 +382,86 @@ def test_axes_that_differ_are_named():
     ]
     with pytest.raises(InvalidInputError, match="is along world axes"):
         study.identify(scene, Log(columns), "joints: damping")
+
+
+# Commands.
+
+
+def test_command_writes_result_page_and_model(tmp_path):
+    from simstate.cli import main
+
+    _, log = pendulums(7, damping=[0.6, 0.08, 0.45])
+    heads = ["time [s]"]
+    rows = [log["joint_pos"].time]
+    for name in ("joint_pos", "joint_vel", "ctrl"):
+        column = log[name]
+        for k, part in enumerate(column.names):
+            told = f" [{column.contracts[k].unit}]" if column.contracts else ""
+            heads.append(f"{name}[{part}]{told}")
+            at = np.searchsorted(column.time, rows[0] + 1e-9) - 1
+            rows.append(column.values[at, k])
+    lines = [
+        ",".join(heads),
+        *(",".join(map(repr, map(float, r))) for r in zip(*rows, strict=True)),
+    ]
+    (tmp_path / "log.csv").write_text("\n".join(lines))
+    (tmp_path / "model.xml").write_text(PENDULUMS)
+    files = {name: tmp_path / name for name in ("fit.json", "fit.html", "new.xml")}
+    code = main(
+        ["identify", str(tmp_path / "model.xml"), "--log", str(tmp_path / "log.csv"),
+         "--free", "robot joint door: damping", "--out", str(files["fit.json"]),
+         "--report", str(files["fit.html"]), "--mjcf", str(files["new.xml"])]
+    )  # fmt: skip
+    assert code == 0
+    fitted = FittedParameters.load(files["fit.json"])
+    assert fitted.mean[0] == pytest.approx(0.45, abs=0.02)
+    model = mujoco.MjModel.from_xml_path(str(files["new.xml"]))
+    assert model.dof_damping[2] == pytest.approx(fitted.mean[0], rel=1e-5)
+    page = files["fit.html"].read_text()
+    assert "joint door damping" in page
+    assert "data:image/png;base64" in page
+
+
+@pytest.fixture
+def cartpole_fit(tmp_path):
+    """A distribution of the shipped cartpole's parameters."""
+    scene = SceneCfg(entities={"robot": EntityCfg(model="cartpole")}, timestep=None)
+    free = "joints: damping; body pole: com.z"
+    parameters = study.identification.parse_free(Simulation(scene), free)
+    spread = np.diag([0.05, 0.001, 0.01]) ** 2
+    fitted = FittedParameters(tuple(parameters), np.array([0.7, 0.01, 0.33]), spread)
+    (tmp_path / "fit.json").write_text(json.dumps(fitted.to_json()))
+    return tmp_path / "fit.json"
+
+
+def test_training_draws_fitted_parameters_in_each_world(cartpole_fit):
+    from simstate.env import Env
+    from simstate.train.run_cfg import RunCfg
+
+    run = RunCfg.for_task("Cartpole-Balance", parameters=str(cartpole_fit))
+    sim = Env(run.env_cfg(), 60, seed=3).sim
+    damping = sim.expand("dof_damping")
+    assert abs(float(damping[:, 0].mean()) - 0.7) < 0.03
+    assert 0.03 < float(damping[:, 0].std()) < 0.07
+    pole = sim.model.body("robot/pole").id
+    assert abs(float(sim.expand("body_ipos")[:, pole, 2].mean()) - 0.33) < 0.01
+
+
+def test_study_draws_fitted_parameters(cartpole_fit):
+    from simstate.study.dispersions import Study, uniform
+
+    def make(draws, **options):
+        entity = EntityCfg(model="cartpole", com_varies=True)
+        scene = SceneCfg(entities={"robot": entity}, timestep=None)
+        sim = Simulation(scene, **options)
+        sim.data.qvel[:, 0] = draws["push"]
+        return sim
+
+    plain = Study(
+        make, {"push": uniform(0.1, 0.5)}, until=0.1,
+        results={"x": lambda sim: sim.data.qpos[:, 0]},
+    )  # fmt: skip
+    scattered = FittedParameters.load(cartpole_fit).scatter(plain)
+    sim = scattered.simulation(40, seed=2)
+    assert 0.03 < float(sim.expand("dof_damping")[:, 0].std()) < 0.08
+    assert scattered.run(6).draws["parameters"].shape == (6, 3)

@@ -22,50 +22,18 @@ from simstate.cli.answer import Answer, present
 from simstate.cli.console import console, escaped, plain_warnings, report_error
 from simstate.cli.options import PLAIN_OPTIONS
 
-<<<<<<< HEAD
-COMMANDS = (
-    "run",
-    "inspect",
-    "explain",
-    "contacts",
-    "quantities",
-    "check",
-    "diff",
-    "integrate",
-    "record",
-    "info",
-    "plot",
-    "export",
-    "collect",
-    "replay",
-    "dispersions",
-    "identify",
-    "align",
-    "tasks",
-    "new-task",
-    "train",
-    "play",
-    "runs",
-    "view",
-    "render",
-    "bench",
-    "report",
-)
-"""`new-task` is the class `NewTaskCommand` of `new_task.py`, and so on."""
-=======
 GROUPS = {
     "Look": ("view", "inspect", "quantities", "check", "contacts"),
     "Run": ("run", "integrate", "record", "render", "bench"),
     "Recordings": ("replay", "plot", "export", "info", "diff"),
     "Learn": ("tasks", "new-task", "train", "play", "collect", "runs"),
-    "Study": ("align", "dispersions"),
+    "Study": ("align", "dispersions", "identify"),
     "Help": ("report",),
 }
 """The commands by subject; `new-task` is `NewTaskCommand` of `new_task.py`."""
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 RENAMED = {"explain": "inspect MODEL NAME"}
 """Earlier commands, and the present ones."""
->>>>>>> main
 WITH_TASK_OPTIONS = ("train", "play")
 """Commands whose options depend on the task."""
 

@@ -102,7 +102,7 @@ def draw_fitted_parameters(
 
 def with_fitted(cfg: EnvCfg, file: str) -> EnvCfg:
     """Return a task whose worlds draw fitted parameters at the start."""
-    event = EventTermCfg(draw_fitted_parameters, {"file": file}, mode="startup")
+    event = EventTermCfg(draw_fitted_parameters, params={"file": file}, mode="startup")
     return dataclasses.replace(cfg, events={**cfg.events, "fitted_parameters": event})
 
 

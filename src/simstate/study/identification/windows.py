@@ -22,7 +22,7 @@ _NEAR = 1e-6
 
 
 @dataclass(frozen=True)
-class Samples:
+class WindowSamples:
     """The samples of one output in all windows, as flat arrays."""
 
     window: Indices
@@ -69,13 +69,13 @@ class Windows:
         )  # fmt: skip
 
     @cached_property
-    def samples(self) -> tuple[Samples, ...]:
-        """Samples of each output."""
+    def samples(self) -> tuple[WindowSamples, ...]:
+        """WindowSamples of each output."""
         count = len(self.signals[0].outputs)
         return tuple(self._samples(k) for k in range(count))
 
-    def _samples(self, output: int) -> Samples:
-        found: list[Samples] = []
+    def _samples(self, output: int) -> WindowSamples:
+        found: list[WindowSamples] = []
         span = self.steps * self.timestep
         for w, (log, start) in enumerate(zip(self.log, self.start, strict=True)):
             column = self.signals[log].outputs[output].column
@@ -89,8 +89,8 @@ class Windows:
             part = place - step
             part[np.abs(part) < 2 * _NEAR] = 0.0
             window = np.full(len(step), w, np.intp)
-            found.append(Samples(window, step, part, column.values[inside]))
-        return Samples(
+            found.append(WindowSamples(window, step, part, column.values[inside]))
+        return WindowSamples(
             np.concatenate([one.window for one in found]),
             np.concatenate([one.step for one in found]),
             np.concatenate([one.part for one in found]),
