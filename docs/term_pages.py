@@ -87,8 +87,16 @@ def terms_page() -> str:
 def _tasks() -> str:
     """The tasks that ship, and whether they were trained."""
     found = [tasks.find(name) for name in tasks.NAMES]
-    rows = [(f"`{task.name}`", task.description, task.trained) for task in found]
-    table = _table(rows, ("task", "what it is about", "trained"))
+    rows = [
+        (
+            f"`{task.name}`",
+            task.description,
+            task.trained,
+            f"{task.core_seconds or '–'}",
+        )
+        for task in found
+    ]
+    table = _table(rows, ("task", "what it is about", "trained policy", "core-seconds"))
     return f"## Tasks\n\n`simstate train NAME`\n\n{table}"
 
 

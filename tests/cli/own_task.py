@@ -18,6 +18,9 @@ class Steadiness:
     def __init__(self, cfg, env):
         self.mean = env.memory("mean", (), reset=0.25)
 
+    def reset(self, env_ids):
+        """The ledger resets it."""
+
     def __call__(self, env, share=0.1):
         self.mean += share * (env.action[:, 0].abs() - self.mean)
         return -self.mean.clone()

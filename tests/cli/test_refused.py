@@ -95,6 +95,16 @@ def test_contacts_at_the_start_and_later(folder, capsys):
         assert len(found["contacts"]) == 1
         np.testing.assert_allclose(found["weight"], [0, 0, -19.62], atol=1e-9)
     np.testing.assert_allclose(found["force_of_the_world"], [0, 0, 19.62], rtol=1e-3)
+    assert main(["contacts", "ball.xml", "--time", "0.5"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert re.search(r"weight of all that moves is 0.00 0.00 -19.62 N: (99.9|100.0) % "
+                     r"of it is carried", said)  # fmt: skip
+    (folder / "afloat.xml").write_text(
+        "<mujoco><option gravity='0 0 0'/><worldbody><body><freejoint/>"
+        "<geom size='0.1'/></body></worldbody></mujoco>"
+    )
+    assert main(["contacts", "afloat.xml"]) == 0
+    assert "carried" not in capsys.readouterr().out
 
 
 def test_a_new_task_names_a_model_by_the_way_to_it(folder):

@@ -40,6 +40,9 @@ def test_tasks_lists_all_of_them(capsys):
         assert fact["name"] in table
         assert fact["description"]
         assert fact["train"]["num_envs"] >= 1
+        assert fact["command"] == f"simstate train {fact['name']}"
+        assert fact["core_seconds"] is None or fact["core_seconds"] > 1.0
+    assert "core-seconds" in table
 
 
 def test_train_leaves_checkpoints_logs_and_a_policy(run_dir):
@@ -50,6 +53,19 @@ def test_train_leaves_checkpoints_logs_and_a_policy(run_dir):
     assert list(run_dir.glob("events.out.tfevents*"))
     onnx.checker.check_model(onnx.load(run_dir / "policy.onnx"))
     assert not (run_dir / "git").exists()
+
+
+def test_profile_prints_where_the_core_seconds_went(tmp_path, capsys):
+    options = ["--envs", "8", "--iterations", "1", "--no-export", "--logger", "none"]
+    folder = str(tmp_path / "run")
+    assert main(["train", TASK, "--run-dir", folder, "--profile", *options]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    cells = [line.strip("│ ").split("│") for line in lines if line.startswith("│")]
+    spent = {row[0].strip(): float(row[1]) for row in cells}
+    assert {"physics", "update", "policy", "terms and resets"} <= set(spent)
+    parts = sum(seconds for part, seconds in spent.items() if part != "all")
+    assert parts == pytest.approx(spent["all"], abs=0.1 * len(spent))
+    assert any("core-seconds since its start" in line for line in lines)
 
 
 def test_resume_goes_on_with_the_settings_of_the_run(run_dir, capsys):
@@ -146,8 +162,8 @@ def test_errors_are_one_message(args, expected, run_dir, tmp_path, capsys, monke
 
 
 def test_a_missing_library_names_the_extra(capsys, monkeypatch):
-    for name in ("simstate.train.training_run", "simstate.interop.rsl_rl"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+    for name in ("train.training_run", "train.algorithm", "interop.rsl_rl"):
+        monkeypatch.delitem(sys.modules, f"simstate.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "rsl_rl", None)
     monkeypatch.setitem(sys.modules, "rsl_rl.runners", None)
     assert main(["train", TASK]) == 1

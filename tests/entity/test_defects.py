@@ -316,7 +316,9 @@ def gravity_in_base(sim: Simulation, robot: Entity, gravity: Any) -> Tensor:
     return torch.from_numpy(np.array(vectors))
 
 
-@pytest.mark.parametrize("gravity", [(3.0, -4.0, 0.0), (0.1, 2.0, 5.0), (0, 0, -1.62)])
+@pytest.mark.parametrize(
+    "gravity", [(3.0, -4.0, 0.0), (0.1, 2.0, 5.0), (0, 0, -1.62), (0.0, 0.3, -0.4)]
+)
 def test_projected_gravity_is_along_the_gravity_there_is(gravity: Any) -> None:
     sim, robot = simulated("quadruped", gravity=gravity)
     scatter(sim)

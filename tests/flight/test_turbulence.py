@@ -124,6 +124,17 @@ def test_the_variance_is_the_intensitys(height):
     del lengths
 
 
+@pytest.mark.parametrize("kind", [DrydenTurbulence, VonKarmanTurbulence])
+def test_above_the_table_turbulence_is_that_of_its_end(kind):
+    end, beyond, lower = (
+        matrices(kind, height, "severe")
+        for height in (80_000 * FOOT, 30_000.0, 60_000 * FOOT)
+    )
+    for one, other in zip(end, beyond, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-12)
+    assert max(np.abs(a - b).max() for a, b in zip(lower, end, strict=True)) > 0
+
+
 def test_severity_by_name():
     low = {}
     for severity in ("light", "moderate", "severe"):

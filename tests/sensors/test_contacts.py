@@ -411,8 +411,9 @@ def test_what_cannot_be_measured_says_what_to_do() -> None:
     sim.contacts["feet"].force_w[:] = 0.0
     with pytest.raises(InvalidInputError, match="clone"):
         _ = sim.contacts["feet"].force_w
-    with pytest.raises(InvalidInputError, match="dt"):
-        sim.contacts["feet"].first_contact(0.0)
+    for wrong in (0.0, -0.1, "soon", float("nan"), float("inf"), None, True):
+        with pytest.raises(InvalidInputError, match="dt"):
+            sim.contacts["feet"].first_contact(wrong)
     for cfg, error, text in (
         (ContactCfg(of="rock/rok"), UnknownNameError, "rock/rock"),
         (ContactCfg(of="rock/rock", against="rook/.*"), UnknownNameError, "ground"),

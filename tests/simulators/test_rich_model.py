@@ -402,6 +402,17 @@ def test_differences_say_what_they_are():
     assert not without.actuator_gear[ids].any()
 
 
+def test_small_values_are_compared_by_their_own_size():
+    def differ(ours: float, theirs: float) -> bool:
+        one, two = ({"mass": {"a": np.array([x])}} for x in (ours, theirs))
+        return bool(compare_parameters(one, two, 1e-3))
+
+    assert differ(2e-4, 2.01e-4)
+    assert not differ(2e-4, 2.0001e-4)
+    assert differ(500.0, 501.0)
+    assert not differ(500.0, 500.1)
+
+
 def test_values_that_mujoco_does_not_take_are_refused():
     wrong = ParameterDifference("mass", "base", (2.1,), (-1.0,), "kg", False)
     with pytest.raises(ModelError, match=r"does not take|something of the model"):

@@ -23,6 +23,7 @@ from simstate.space import (
     eci_from_rtn,
     elements_from_state,
     geodetic_from_position,
+    j2_rates,
     lvlh_from_eci,
     ned_from_ecef,
     orbit_rate,
@@ -315,3 +316,40 @@ def test_the_rate_of_orbit_axes():
     got = orbit_rate(pos[1], vel[1])
     want = [float(spin[2, 1]), float(spin[0, 2]), float(spin[1, 0])]
     np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-12)
+
+
+def test_secular_rates_are_those_of_the_averaged_potential():
+    """Lagrange's equations, with the potential of J2 averaged over an orbit."""
+    radius, j2 = EARTH.radius, EARTH.j2
+
+    def potential(a: float, e: float, i: float, w: float) -> float:
+        mean = 2 * np.pi * (np.arange(4000) + 0.5) / 4000
+        ecc = mean.copy()
+        for _ in range(50):
+            ecc = ecc - (ecc - e * np.sin(ecc) - mean) / (1 - e * np.cos(ecc))
+        away = a * (1 - e * np.cos(ecc))
+        true = 2 * np.arctan2(
+            np.sqrt(1 + e) * np.sin(ecc / 2), np.sqrt(1 - e) * np.cos(ecc / 2)
+        )
+        height = np.sin(i) * np.sin(true + w)  # sine of the latitude
+        return float(np.mean(-MU * j2 * radius**2 / away**3 * (1.5 * height**2 - 0.5)))
+
+    a, e, i, w = 9.1e6, 0.17, 0.9, 0.6
+    at = np.array([a, e, i, w])
+    steps = np.array([100.0, 1e-4, 1e-4])
+    by_a, by_e, by_i = (
+        (potential(*(at + d)) - potential(*(at - d))) / (2 * steps[k])
+        for k, d in enumerate(np.eye(4)[:3] * np.array([*steps, 0.0]))
+    )
+    n, root = np.sqrt(MU / a**3), np.sqrt(1 - e**2)
+    node = by_i / (n * a**2 * root * np.sin(i))
+    parts = [torch.tensor([x], dtype=F64) for x in (a * (1 - e**2), e, i, 1.0, w, 0.3)]
+    found = j2_rates(OrbitalElements(*parts, MU))
+    assert float(found.node) == pytest.approx(node, rel=1e-5)
+    turn = root / (n * a**2 * e) * by_e - np.cos(i) * node
+    assert float(found.periapsis) == pytest.approx(turn, rel=1e-4)
+    along = -(root**2) / (n * a**2 * e) * by_e - 2 / (n * a) * by_a
+    assert float(found.mean_anomaly) == pytest.approx(along, rel=1e-4)
+    open_ = OrbitalElements(*parts[:1], torch.ones(1, dtype=F64), *parts[2:], MU)
+    with pytest.raises(InvalidInputError, match="closed orbits"):
+        j2_rates(open_)

@@ -434,6 +434,19 @@ def test_controls_at_their_limits_are_displaced_inwards():
         assert float(found.B[2, :, 2].abs().max()) == 0.0  # beyond: without effect
 
 
+def test_values_without_effect_have_zero_columns_that_are_trusted():
+    """The world's mass, a force on it, the friction of what touches nothing."""
+    sim = all_joints()
+    by = ("xfrc_applied", "geom_friction", "opt.gravity")
+    found = derivatives(sim, by=by, steps=2)
+    assert float(found.by["xfrc_applied"][:, :, 0].abs().max()) == 0.0
+    assert float(found.by["geom_friction"].abs().max()) == 0.0
+    assert bool(found.trusted[:, found.columns["geom_friction"]].all())
+    falls = found.by["opt.gravity"][:, 11:14]  # the root's velocity
+    want = 0.008 * torch.eye(3, dtype=F64).expand(3, 3, 3)
+    torch.testing.assert_close(falls, want, rtol=0, atol=1e-9)
+
+
 def test_worlds_that_diverge_have_no_derivatives():
     sim = pendulum((0.3, 0.4), None)
     sim.on_divergence = "mask"

@@ -139,3 +139,30 @@ def test_checkpoints_of_rsl_rl_are_continued():
         learner.update()
     for a, b in zip(theirs.actor.parameters(), ours.actor.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
+
+
+def test_a_second_thread_changes_no_bit():
+    states = []
+    for threads in (1, 2):
+        _, learner = learners()
+        gather(learner, 0)
+        torch.manual_seed(2)
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        try:
+            learner.update()
+            assert torch.get_num_threads() == threads
+        finally:
+            torch.set_num_threads(before)
+        states.append([*learner.actor.parameters(), *learner.critic.parameters()])
+    assert all(torch.equal(a, b) for a, b in zip(*states, strict=True))
+
+
+def test_actions_values_and_returns_are_those_of_rsl_rl():
+    theirs, ours = learners()
+    for learner in (theirs, ours):
+        gather(learner, 30)
+    for name in ("actions", "actions_log_prob", "values", "returns", "advantages"):
+        expected, found = (getattr(x.storage, name) for x in (theirs, ours))
+        assert expected.abs().max() > 0.1
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)

@@ -60,6 +60,19 @@ class Client:
 
         return self.receive(found)
 
+    def boxes(self, labels: str, count: int) -> list[tuple[str, bool]]:
+        """Label and value of the first checkboxes with one of some letters."""
+
+        def found() -> list[tuple[str, bool]] | None:
+            given = [
+                (message["props"]["label"], message["value"])
+                for message in self.messages
+                if "Checkbox" in message["type"] and message["props"]["label"] in labels
+            ]
+            return given[:count] if len(given) >= count else None
+
+        return self.receive(found)
+
     def set(self, label: str, value: Any) -> None:
         """Give a control a value, or press it with True."""
         self.send(

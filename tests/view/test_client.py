@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+import mujoco
 import numpy as np
 import pytest
 import torch
@@ -153,6 +154,16 @@ def test_what_is_no_number_is_refused(
     run_until(viewer, lambda: viewer.session.problem, "the refusal")
     assert torch.equal(sim.state, start)
     assert "number" in viewer.session.problem
+
+
+def test_groups_of_geoms_are_shown_as_mujoco_shows_them(
+    viewer: Viewer, client: Client
+) -> None:
+    """The first three; sites are not shown until asked for."""
+    shown = mujoco.MjvOption().geomgroup
+    boxes = client.boxes("012345", 12)
+    assert boxes[:6] == [(str(k), bool(on)) for k, on in enumerate(shown)]
+    assert boxes[6:] == [(str(k), False) for k in range(6)]
 
 
 def test_what_a_number_means_is_said(

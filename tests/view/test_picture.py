@@ -14,6 +14,7 @@ from tests.view.scenes import ROBOT, host, make_sim
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.entity.explanation import explain
 from simstate.view.answer_label import element_label
+from simstate.view.explain_view import body_text
 from simstate.view.glb import to_glb
 from simstate.view.grid import bounds, offsets, shown_worlds
 from simstate.view.one_world import OneWorld
@@ -254,6 +255,31 @@ def test_a_label_is_at_the_place_of_its_number(sim: Simulation) -> None:
     assert found is not None
     wrist = sim.model.joint("robot/wrist").id
     np.testing.assert_allclose(found[1], data.xanchor[wrist], atol=1e-9)
+
+
+def test_a_body_is_described_with_the_numbers_of_its_joints(small_model) -> None:
+    """Seven and six of a free joint, four and three of a ball, one of a hinge."""
+    sim = Simulation(small_model, 2)
+    sim.data.qpos[1] += 0.01 * torch.arange(sim.model.nq).double()
+    sim.data.qvel[1] = 0.1 * torch.arange(sim.model.nv).double()
+    seen, known = OneWorld(sim, sim.rays, 1, 0.5), explain(sim)
+    for name, joint, widths in (
+        ("trunk", "root", (7, 6)), ("bob", "ball", (4, 3)), ("upper", "elbow", (1, 1)),
+    ):  # fmt: skip
+        text = body_text(seen, known, sim.model.body(name).id)
+        assert "world 1" in text.splitlines()[0]
+        lines = [line for line in text.splitlines() if line.startswith("- ")]
+        found = sim.model.joint(joint)
+        starts = int(found.qposadr[0]), int(found.dofadr[0])
+        wanted = [
+            (f"{field}[{i}]", float(getattr(sim.data, field)[1, i]))
+            for field, at, width in zip(("qpos", "qvel"), starts, widths, strict=True)
+            for i in range(at, at + width)
+        ]
+        assert len(lines) == len(wanted)
+        for line, (label, value) in zip(lines, wanted, strict=True):
+            assert line.startswith(f"- {label} = {value:.4g} ")
+    assert "fixed in the world" in body_text(seen, known, 0)
 
 
 def test_a_number_of_a_tendon_has_no_label() -> None:

@@ -48,6 +48,8 @@ def _facts(reference: str) -> dict[str, Any]:
         "name": task.name,
         "description": task.description,
         "trained": task.trained,
+        "core_seconds": task.core_seconds,
+        "command": task.command,
         "episode_length_s": task.env_cfg().episode_length_s,
         "train": asdict(task.train_cfg()),
     }
@@ -55,9 +57,9 @@ def _facts(reference: str) -> dict[str, Any]:
 
 def _table(facts: list[dict[str, Any]]) -> Table:
     table = Table(title="Tasks: simstate train NAME", title_justify="left")
-    for header in ("name", "what it is about", "trained"):
-        table.add_column(header)
-    for header in ("episode [s]", "worlds", "updates"):
+    for header in ("name", "what it is about", "trained policy"):
+        table.add_column(header, no_wrap=header == "name")
+    for header in ("core-seconds", "episode [s]", "worlds", "updates"):
         table.add_column(escaped(header), justify="right")
     for fact in facts:
         train = fact["train"]
@@ -65,6 +67,7 @@ def _table(facts: list[dict[str, Any]]) -> Table:
             fact["name"],
             fact["description"],
             fact["trained"] or "–",
+            "–" if fact["core_seconds"] is None else f"{fact['core_seconds']:g}",
             f"{fact['episode_length_s']:g}",
             str(train["num_envs"]),
             str(train["iterations"]),

@@ -390,7 +390,7 @@ class EntityData(QuantitySet):
         subject="equality", kind="active", unit="1", shape=("num_equalities",),
         reads=("eq_active",), writer="write_equality_active_to_sim",
     )  # fmt: skip
-    """State of each equality constraint, 1 (active) or 0; (num_envs,
+    """State of each equality constraint, active or not: 1 or 0; (num_envs,
     num_equalities)."""
 
     if not TYPE_CHECKING:

@@ -53,7 +53,14 @@ class Task:
     path: Path | None = None
     """The file that it is written in, if it was given as a file."""
     trained: str = ""
-    """What was measured of a policy that was trained with it; "": nobody has said."""
+    """Quality of a policy that was trained with it; "": not stated."""
+    core_seconds: float | None = None
+    """CPU time of that training [s], of all threads; None: not stated."""
+
+    @property
+    def command(self) -> str:
+        """The command that trains it."""
+        return f"simstate train {self.reference}"
 
     @property
     def label(self) -> str:

@@ -4,7 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from simstate.study import dispersions, identification, linear, oracles
+    from simstate.study import (
+        dispersions,
+        identification,
+        linear,
+        oracles,
+        planners,
+    )
     from simstate.study.derivative_estimates import Derivatives, derivatives
     from simstate.study.differentiable_rollout import (
         DifferentiableRollout,
@@ -25,6 +31,7 @@ __all__ = [
     "identify",
     "linear",
     "oracles",
+    "planners",
 ]
 
 _HOMES = {

@@ -199,7 +199,9 @@ class StateVector:
                 quaternion.normalize(x[0][:, adr : adr + 4]) for x in (base, state)
             )
             apart = quaternion.multiply(quaternion.conjugate(start), end)
-            moved[:, first : first + 3] = quaternion.to_rotation_vector(apart)
+            turned = (start != end).any(dim=1, keepdim=True)  # else rounding is left
+            turn = torch.where(turned, quaternion.to_rotation_vector(apart), 0.0)
+            moved[:, first : first + 3] = turn
         rest = [one - other for one, other in zip(state[1:], base[1:], strict=True)]
         return torch.cat([moved, *rest], dim=1)
 

@@ -13,6 +13,7 @@ of the time.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ from rsl_rl.models import MLPModel
 from rsl_rl.modules.distribution import GaussianDistribution
 from torch import Tensor, nn
 
+from simstate.engine import OneTorchThread
 from simstate.train.symmetric_networks import SymmetricNetworks
 
 aten: Any = torch.ops.aten
@@ -107,12 +109,56 @@ class ExplicitPPO(PPO):
         self._actor = Perceptron(actor, activation)
         self._critic = Perceptron(critic, activation)
         self._noise: Any = actor.distribution
+        self._seen: dict[str, Any] = dict(self.storage.observations.items())
+        self._time_outs = torch.zeros_like(self.storage.rewards)
+        like = self.storage.actions
+        self._means, self._stds = torch.zeros_like(like), torch.zeros_like(like)
+        self.storage.distribution_params = self._means, self._stds
+        self._second: ThreadPoolExecutor | None = None
+        """A thread for the critic, once there are cores for two."""
         self._symmetry = symmetry
 
     def check_symmetry(self, source: str) -> None:
         """Raise if weights that were loaded from a source should be symmetric."""
         if self._symmetry is not None:
             self._symmetry.check(source)
+
+    def act(self, obs: Any) -> Tensor:
+        """Draw actions, and store them with what they are for.
+
+        Values are computed together, when returns are.
+        """
+        step = self.storage.step
+        for name, kept in self._seen.items():
+            kept[step] = obs[name]
+        mean = self._actor.forward(self.actor.get_latent(obs))
+        std = _std_of(self._noise)
+        z = torch.randn_like(mean)
+        log_prob = z.square().sum(1, keepdim=True).mul_(-0.5)
+        log_prob -= std.log().sum() + 0.5 * len(std) * _LOG_2_PI
+        self.storage.actions_log_prob[step] = log_prob
+        self._means[step], self._stds[step] = mean, std
+        action = torch.addcmul(mean, z, std, out=self.storage.actions[step])
+        return action.clone()
+
+    def process_env_step(
+        self, obs: Any, rewards: Tensor, dones: Tensor, extras: dict[str, Any]
+    ) -> None:
+        """Store what a step of the worlds has returned."""
+        del obs  # it is stored by the next action
+        step = self.storage.step
+        self.storage.rewards[step, :, 0] = rewards
+        self.storage.dones[step, :, 0] = dones
+        self._time_outs[step, :, 0] = extras.get("time_outs", 0.0)
+        self.storage.step = step + 1
+
+    def compute_returns(self, obs: Any) -> None:
+        """Compute values, returns and advantages of the stored experience."""
+        st: Any = self.storage
+        seen = self.critic.get_latent(st.observations.flatten(0, 1))
+        st.values.copy_(self._critic.forward(seen).view_as(st.values))
+        st.rewards.addcmul_(st.values, self._time_outs, value=self.gamma)
+        super().compute_returns(obs)
 
     @torch.no_grad()
     def update(self) -> dict[str, float]:
@@ -136,9 +182,13 @@ class ExplicitPPO(PPO):
         batches = list(zip(*(x.split(size) for x in shuffled), strict=True))
         old_std = st.distribution_params[1][0, 0]
         losses = torch.zeros(3)
-        for _ in range(self.num_learning_epochs):
-            for batch in batches:
-                losses += self._learn(old_std, *batch)
+        if torch.get_num_threads() > 1 and self._second is None:
+            self._second = ThreadPoolExecutor(1, initializer=_use_one_thread)
+        with OneTorchThread():
+            for _ in range(self.num_learning_epochs):
+                for batch in batches:
+                    losses += self._learn(old_std, *batch)
+        self._noise.update(self._means[-1])
         self.actor.update_normalization(seen)
         self.critic.update_normalization(seen)
         if self._symmetry is not None:
@@ -152,8 +202,13 @@ class ExplicitPPO(PPO):
         old_log_prob: Tensor, advantage: Tensor, old_value: Tensor, target: Tensor,
         old_mean: Tensor,
     ) -> Tensor:  # fmt: skip
-        """Take one step of the optimiser; return value loss, surrogate and entropy."""
-        value = self._value_gradient(privileged, old_value, target)
+        """Take one step of the optimiser; return value loss, surrogate and entropy.
+
+        The critic's gradient is computed in a second thread, if there is one: the same
+        bits, sooner.
+        """
+        critic = privileged, old_value, target
+        found = self._second and self._second.submit(self._value_gradient, *critic)
         mean = self._actor.forward(seen)
         std = _std_of(self._noise)
         if self.schedule == "adaptive":
@@ -169,19 +224,23 @@ class ExplicitPPO(PPO):
         weight = torch.where(gain <= clipped, gain, 0.0).mul_(-1.0 / len(gain))[:, None]
         self._actor.backward(z / std * weight)
         self._std_gradient(std, ((squares - 1.0) * weight).sum(0) - self.entropy_coef)
+        value = found.result() if found else self._value_gradient(*critic)
         self._step()
         surrogate = -torch.minimum(gain, clipped).mean()
         return torch.stack([value, surrogate, entropy]).cpu()
 
+    @torch.no_grad()
     def _value_gradient(self, seen: Tensor, old: Tensor, target: Tensor) -> Tensor:
         """Write the gradient of the critic; return its loss."""
         value = self._critic.forward(seen)
         error = value - target
         loss, slope = error.square(), error
         if self.use_clipped_value_loss:
-            moved = (value - old).clamp_(-self.clip_param, self.clip_param)
+            change = value - old
+            moved = change.clamp(-self.clip_param, self.clip_param)
             clipped = (old + moved - target).square_()
-            slope = torch.where(clipped > loss, 0.0, error)
+            is_flat = (clipped > loss) & (change != moved)
+            slope = torch.where(is_flat, 0.0, error)
             loss = torch.maximum(loss, clipped)
         self._critic.backward(slope * (2.0 * self.value_loss_coef / len(error)))
         return loss.mean()
@@ -216,6 +275,10 @@ class ExplicitPPO(PPO):
 
 
 _LOG_2_PI = 1.8378770664093453
+
+
+def _use_one_thread() -> None:
+    torch.set_num_threads(1)
 
 
 def _noise_of(distribution: GaussianDistribution) -> Any:

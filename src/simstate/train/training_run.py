@@ -33,6 +33,7 @@ from simstate.train.checkpoint import (
 )
 from simstate.train.core_seconds import CoreSeconds, TimedEnv
 from simstate.train.episodes import EpisodeStatistics
+from simstate.train.explicit_ppo import ExplicitPPO
 from simstate.train.film import Film
 from simstate.train.progress import Progress, Report, no_report
 from simstate.train.run_cfg import RunCfg, check_no_code
@@ -223,6 +224,8 @@ class TrainingRun:
         other at every layer when the machine is busy with something else.
         """
         cfg = self.cfg.train
+        if isinstance(self.algorithm, ExplicitPPO):
+            return torch.get_num_threads()
         rows = cfg.num_envs * cfg.steps_per_env // cfg.num_mini_batches
         return torch.get_num_threads() if rows >= MANY_ROWS else 1
 

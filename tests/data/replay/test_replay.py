@@ -21,7 +21,7 @@ from simstate import (
     UnknownNameError,
 )
 from simstate.cli import main
-from simstate.data.replay import branch, replay
+from simstate.data.replay import branch, made_by, replay
 from simstate.env import (
     EnvCfg,
     EventTermCfg,
@@ -575,3 +575,18 @@ def test_a_recording_is_carried_to_another_simulator(tmp_path, capsys):
     assert "off by at most, after 0 s: qpos 0" in str(found)
     assert main(["replay", str(path), "--in", "looped"]) == 0
     assert "on looped" in capsys.readouterr().out
+
+
+def test_a_function_that_makes_worlds_returns_them(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from simstate import Simulation\nfrom simstate.scene import models\n"
+        "def wrong():\n    return 3\n"
+        "def right():\n"
+        "    return Simulation(models.spec('cartpole').compile(), 2)\n"
+    )
+    assert made_by(f"{file}:right").num_envs == 2
+    with pytest.raises(InvalidInputError, match=r"must return a Simulation.*got int"):
+        made_by(f"{file}:wrong")
+    with pytest.raises(InvalidInputError, match="no function 'none'"):
+        made_by(f"{file}:none")

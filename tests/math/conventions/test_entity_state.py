@@ -127,9 +127,10 @@ def test_refused_and_nothing_written(sim):
     state = entity.state_in(c.ROS)
     with pytest.raises(ConventionError, match=r"write_state_in\(ROS, state\)"):
         entity.write_state_in(c.PX4, state)
-    wrong = state.with_com(state.com + 0.1)
-    with pytest.raises(InvalidInputError, match="Leave com out"):
-        entity.write_state_in(c.ROS, wrong)
+    for off in (0.1, -0.1):
+        wrong = state.with_com(state.com + off)
+        with pytest.raises(InvalidInputError, match="Leave com out"):
+            entity.write_state_in(c.ROS, wrong)
     with pytest.raises(InvalidInputError, match="Convention, got 'ROS'"):
         entity.write_state_in("ROS", state)
     assert torch.equal(sim.state, before)

@@ -149,6 +149,14 @@ def test_distributions_have_their_moments():
     assert all(torch.equal(part[n], drawn[n][11:14]) for n in draws)
 
 
+def test_numbers_without_spread_are_their_means():
+    draws = {"a": normal([2.0, 3.0], [0.0, 0.5]), "b": uniform(4.0, 4.0)}
+    drawn = draw_worlds(draws, 5, 1, 0)
+    assert drawn["a"][:, 0].tolist() == [2.0] * 5
+    assert len(set(drawn["a"][:, 1].tolist())) == 5
+    assert drawn["b"].tolist() == [4.0] * 5
+
+
 def test_wrong_studies_are_refused(tmp_path, file):
     study = load_study(file)
     of_one = study.simulation(1)

@@ -154,9 +154,10 @@ static int column(const trial* t, kind k, int index, double h, double* out) {
     switched |= lead_to(t, skips[k], t->behind);
     from = t->behind;
   }
-  if (to == from) { /* beyond its range a control has no effect */
+  size_t bytes = sizeof(mjtNum) * (size_t)(t->m->nq + t->m->nv + t->m->na);
+  if (to == from || !memcmp(to, from, bytes)) { /* exactly 0, without rounding */
     memset(out, 0, sizeof(double) * (size_t)(2 * t->m->nv + t->m->na));
-    return 0;
+    return switched;
   }
   double width = to != t->next && from != t->next ? 2 * h : h;
   difference(t->m, from, to, width, out);
@@ -177,8 +178,8 @@ static void columns(const trial* t, kind k, int count, int num_columns, double* 
 
 void core_differentiate_world(const mjModel* m, mjData* d, int world, void* argument) {
   const core_derivatives* what = argument;
-  int nv = m->nv, na = m->na, rows = 2 * nv + na, nx = m->nq + nv + na;
-  int num_state = what->by_state ? rows : 0, num_ctrl = what->by_ctrl ? m->nu : 0;
+  int nv = (int)m->nv, na = (int)m->na, rows = 2 * nv + na, nx = (int)m->nq + nv + na;
+  int num_state = what->by_state ? rows : 0, num_ctrl = what->by_ctrl ? (int)m->nu : 0;
   int count = num_state + num_ctrl;
   mjWarningStat warning[mjNWARNING];
   memcpy(warning, d->warning, sizeof warning);

@@ -34,6 +34,8 @@ _MODULES = {
     "Quadruped-Velocity-Rough": "quadruped_velocity_rough",
     "Humanoid-Velocity": "humanoid_velocity",
     "Arm-Reach": "arm_reach",
+    "Cartpole-Pixels": "cartpole_pixels",
+    "Arm-Reach-Pixels": "arm_reach_pixels",
     "Cube-Lift": "cube_lift",
     "Satellite-Slew": "satellite_slew",
     "Glider-Heading": "glider_heading",
@@ -97,8 +99,14 @@ def find(reference: str | Path) -> Task:
     if reference in _MODULES:
         module = import_module(f"{__name__}.{_MODULES[reference]}")
         said = (module.__doc__ or "").strip().partition("\n")[0]
-        measured = getattr(module, "TRAINED", "not trained yet")
-        return Task(reference, module.env_cfg, module.train_cfg, said, trained=measured)
+        return Task(
+            reference,
+            module.env_cfg,
+            module.train_cfg,
+            said,
+            trained=getattr(module, "TRAINED", "not trained yet"),
+            core_seconds=getattr(module, "CORE_SECONDS", None),
+        )
     if reference in _registered:
         return _registered[reference]
     if reference in CLASSICS or reference in SUITE:

@@ -31,10 +31,8 @@ JOINTS = SceneEntityCfg("robot", joint_names="joint[1-7]")
 FINGERS = SceneEntityCfg("robot", joint_names="left_finger")
 HAND = SceneEntityCfg("robot", site_names="tcp")
 CUBE = SceneEntityCfg("cube", site_names="center")
-TRAINED = (
-    "400 updates, 12.9 minutes of CPU time: "
-    "58 of 64 cubes within 5 cm from 4 s on, mean 3.4 cm"
-)
+TRAINED = "58 of 64 cubes within 5 cm from 4 s on, mean 3.4 cm"
+CORE_SECONDS = 774
 LOWEST_M, HIGHEST_M = 0.03, 0.15
 """Between these heights of the cube's middle the reward for lifting it grows."""
 
