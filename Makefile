@@ -28,8 +28,11 @@ STAMP := $(shell date +%Y%m%d-%H%M%S)
 
 .PHONY: demo train-demo test test-viewer browser osmesa screenshots test-fast faults sanitize mutants dist-check test-ptera test-mujoco4 test-models test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
 
+# 256 quadrupeds, in eight lines, with a film and a plot in demo/; ARGS=--all prints the rest.
 demo: $(READY)-demo
-	$(BIN)/simstate run
+	@mkdir -p demo
+	@$(BIN)/simstate run quadruped --noise 5 --film demo/quadrupeds.mp4 --overlays contacts --no-values \
+		--size 960 540 --orbit 120 -18 --turn 12 --plot demo/quadrupeds.png $(ARGS)
 
 # A cart-pole, then a robot that walks after about one core-minute: where the core-seconds
 # went, falls and errors in new worlds, and a video.
@@ -216,7 +219,7 @@ clean:
 # alone. It runs again when one of its inputs changes.
 $(READY)-%: pyproject.toml constraints.txt $(CORE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.$(if $(filter-out demo,$*),[$*])'
+	$(BIN)/python -m pip install --progress-bar on --disable-pip-version-check -c constraints.txt -e '.[$*]'
 	touch $@
 
 # All of it, to work on simstate.

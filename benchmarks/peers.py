@@ -68,6 +68,7 @@ PEERS = (
         "HalfCheetah, complete environments [env-steps]",
         "cheetah",
         "gymnasium",
+        worlds=(1, 16, 64),
     ),
     Peer(
         "EnvPool",
@@ -75,6 +76,7 @@ PEERS = (
         "HalfCheetah, complete environments [env-steps]",
         "cheetah",
         "envpool",
+        worlds=(1, 16, 64),
     ),
     Peer(
         "scipy",

@@ -22,6 +22,7 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 from simstate import Simulation, space
+from simstate.study.planners.spline import spline_weights
 
 
 def page(name: str, count: int) -> dict[str, Any]:
@@ -290,7 +291,38 @@ def quadrotor() -> Figure:
     return figure
 
 
-CHARTS = (low_orbit, slew, glider_modes, touch_down, launch, quadrotor)
+def plan() -> Figure:
+    """Futures of the first decision by their cost, and the run of plan.md."""
+    names = page("plan", 1)
+    sim, planner = names["sim"], names["planner"]
+    history = names["history"]
+    sim.restore(names["start"])
+    noise = torch.randn(1, 48, 8, 1, generator=torch.Generator().manual_seed(0))
+    weights = spline_weights(torch.arange(80) * (7 / 79), 8, "linear")
+    controls = (0.6 * weights @ noise).clamp(-1, 1)
+    found = names["study"].futures(
+        sim, controls, read={"pole": "cart.joint_pos"}, cost=planner.cost
+    )
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.6, 3.0))
+    times = 0.01 * np.arange(1, 81)
+    order = found.cost[0].argsort(descending=True)
+    for place, k in enumerate(order.tolist()):
+        shade = 0.15 + 0.85 * place / (len(order) - 1)
+        angles = np.degrees(found.pole[0, k, :, 1].numpy())
+        left.plot(times, angles, color=COLOURS[2], alpha=shade**3, linewidth=1.0)
+    left.set_xlabel("time ahead [s]")
+    left.set_ylabel("angle of the pole [deg]")
+    left.set_title("48 futures")
+    seen = history["pole"][:, 0].numpy()
+    right.plot(history.time[:, 0], np.degrees(seen[:, 1]), color=COLOURS[0])
+    right.axhline(0, color="0.7", linewidth=0.8, zorder=0)
+    right.set_xlabel("time [s]")
+    right.set_title("swing-up: angle [deg] and cart [cm]")
+    right.plot(history.time[:, 0], 100 * seen[:, 0], color=COLOURS[1], linewidth=1.0)
+    return figure
+
+
+CHARTS = (low_orbit, slew, glider_modes, touch_down, launch, quadrotor, plan)
 
 
 def main() -> None:

@@ -2,10 +2,13 @@
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +16,7 @@ from simstate.cli import main
 
 
 def test_run_shows_state_and_laws(capsys):
-    code = main(["run", "cartpole", "--envs", "3", "--seconds", "0.1"])
+    code = main(["run", "cartpole", "--envs", "3", "--seconds", "0.1", "--all"])
     out = capsys.readouterr().out
     assert code == 0
     assert "3 worlds on native, 20 steps of 0.005 s" in out
@@ -22,6 +25,25 @@ def test_run_shows_state_and_laws(capsys):
     for word in ("root_link_pos_w", "link origin", "world", "joint_pos", "holds"):
         assert word in out
     assert "FAILED" not in out
+
+
+def test_the_demonstration_is_eight_lines_a_film_and_a_plot(tmp_path, capsys):
+    """As `make demo` has it, with fewer worlds and less time."""
+    makefile = (Path(__file__).parents[2] / "Makefile").read_text()
+    (line,) = re.findall(r"simstate (run quadruped.*?) \$\(ARGS\)", makefile, re.S)
+    command = shlex.split(line.replace("\\\n", " ").replace("demo/", f"{tmp_path}/"))
+    assert (
+        main([*command, "--envs", "4", "--seconds", "0.2", "--size", "96", "64"]) == 0
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 8
+    words = ("4 worlds", "world-steps/s", "mj_step", "laws hold", "Film", "Plot")
+    for line, word in zip(lines, words, strict=False):
+        assert word in line
+    assert "simstate view quadruped" in lines[6]
+    assert "--all" in lines[7]
+    assert (tmp_path / "quadrupeds.mp4").stat().st_size > 1000
+    assert (tmp_path / "quadrupeds.png").stat().st_size > 1000
 
 
 def test_run_takes_a_file_with_its_own_floor(tmp_path, capsys):

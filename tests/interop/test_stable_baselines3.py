@@ -9,8 +9,15 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 
+from simstate import CameraCfg
 from simstate.base.errors import SimStateError
-from simstate.env import Env, tasks
+from simstate.env import (
+    Env,
+    ObservationGroupCfg,
+    ObservationTermCfg,
+    observations,
+    tasks,
+)
 from simstate.interop.gymnasium import GymnasiumEnv
 from simstate.interop.stable_baselines3 import StableBaselines3VecEnv
 
@@ -107,6 +114,35 @@ def test_a_seed_that_is_not_given_is_drawn_from_31_bits():
     assert all(0 <= seed < 2**31 for seed in drawn)
     assert max(drawn) > 2**29
     assert len(set(drawn)) > 90
+
+
+@pytest.mark.parametrize("policy", ["MultiInputPolicy", "CnnPolicy"])
+def test_policies_of_pictures_train(policy):
+    """SB3 finds the pictures by their space, and puts channels first by itself."""
+    cfg = tasks.make_cfg("Cartpole-Balance")
+    cfg.scene.cameras["eye"] = CameraCfg(
+        pos=(0.0, -2.4, 1.3), look_at=(0.0, 0.0, 1.3), width=40, height=36
+    )
+    eye = ObservationTermCfg(
+        observations.camera_rgb, params={"camera": "eye"}, history=2
+    )
+    terms = {"eye": eye}
+    if policy == "MultiInputPolicy":
+        terms |= cfg.observations["policy"].terms
+    cfg.observations["policy"] = ObservationGroupCfg(terms)
+    envs = StableBaselines3VecEnv(cfg, num_envs=4)
+    model = PPO(policy, envs, n_steps=8, batch_size=16, n_epochs=1, device="cpu")
+    before = [p.clone() for p in model.policy.parameters()]
+    model.learn(32)
+    kind = type(model.policy.features_extractor).__name__
+    assert kind == ("CombinedExtractor" if len(terms) > 1 else "NatureCNN")
+    changed = [
+        not torch.equal(a, b)
+        for a, b in zip(before, model.policy.parameters(), strict=True)
+    ]
+    assert sum(changed) > 0.9 * len(changed)
+    action, _ = model.predict(envs.reset())
+    assert action.shape == (4, 1)
 
 
 def test_without_a_camera_there_is_no_picture_of_any_world():

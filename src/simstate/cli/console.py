@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 import warnings
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
@@ -92,7 +91,7 @@ def plain_warnings() -> Generator[None]:
 
 @contextmanager
 def progress(out: Console, title: str) -> Generator[Advance]:
-    """A progress bar on a terminal; elsewhere a plain line every few seconds."""
+    """A progress bar on a terminal; nothing elsewhere."""
     if out.is_terminal:
         columns = (
             TextColumn("{task.description}"),
@@ -109,15 +108,7 @@ def progress(out: Console, title: str) -> Generator[Advance]:
 
             yield draw
         return
-    last = time.monotonic()
-
-    def tell(fraction: float, note: str = "") -> None:
-        nonlocal last
-        if time.monotonic() - last > 2.0 or fraction >= 1.0:
-            last = time.monotonic()
-            out.print(f"{title}: {100 * fraction:.0f} % {note}", highlight=False)
-
-    yield tell
+    yield lambda fraction, note="": None
 
 
 def verdict_table(report: Report, title: str) -> Table:

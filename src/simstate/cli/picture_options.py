@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from simstate.base.closeable import Closing
 from simstate.base.errors import InvalidInputError
 from simstate.cli.console import console, progress
 from simstate.cli.missing_extra import needs
@@ -52,9 +53,9 @@ class PictureOptions:
     sheet: bool = False
     """Draw each world in a picture of its own, in rows, up to 100 of them."""
 
-    def check(self, out: Path) -> None:
+    def check(self, out: Path, option: str) -> None:
         """Raise, before anything runs, unless a picture or film can be written."""
-        check_writable("--output", out)
+        check_writable(option, out)
         if out.suffix.lower() == PICTURE:
             return
         with needs("play"):
@@ -66,15 +67,15 @@ class PictureOptions:
                 f"got {out.name!r}."
             )
 
-    def drawing(self, course: Course) -> Offscreen:
-        """Prepare to draw the first worlds of a course."""
+    def drawing(self, course: Course, most: int = MOST_WORLDS) -> Offscreen:
+        """Prepare to draw the first worlds of a course, as many in a row as `most`."""
         from simstate.view import Orbit, start_offscreen
 
         camera: Any = self.camera
         if self.orbit is not None or self.turn:
             azimuth, elevation = self.orbit or (135.0, -20.0)
             camera = Orbit(azimuth, elevation, turn=self.turn)
-        most = MOST_IN_SHEET if self.sheet else MOST_WORLDS
+        most = MOST_IN_SHEET if self.sheet else most
         return start_offscreen(
             course, range(min(course.worlds.num_envs, most)), overlays=self.overlays,
             size=self.size, camera=camera, values=self.values, renderer=self.renderer,
@@ -82,11 +83,15 @@ class PictureOptions:
             sheet=self.sheet,
         )  # fmt: skip
 
+    def film(self, course: Course, out: Path, most: int = MOST_WORLDS) -> Film:
+        """Start a film of the first worlds of a course."""
+        return Film(self.drawing(course, most).picture, out, self.fps)
+
     def write(self, course: Course, out: Path, seconds: float) -> None:
         """Play a course for a time [s], and write its end or a film of it."""
-        drawing = self.drawing(course)
         if out.suffix.lower() == PICTURE:
-            for _ in _played(course, seconds, self.fps, None):
+            drawing = self.drawing(course)
+            for _ in _played(course, seconds):
                 pass
             write_picture(out, drawing.picture())
             return
@@ -95,12 +100,39 @@ class PictureOptions:
                 f"{seconds:g} s is too short for a film: at --fps {self.fps:g} a "
                 f"picture takes {1 / self.fps:g} s."
             )
-        with needs("play"):
-            from simstate.train.video import write_video
+        with self.film(course, out) as film:
+            for elapsed in _played(course, seconds):
+                film.add(elapsed)
 
-            write_video(
-                out, _played(course, seconds, self.fps, drawing.picture), self.fps
-            )
+
+class Film(Closing):
+    """A film that is drawn while worlds are simulated.
+
+    Args:
+        draw: gives the picture of the present state.
+        out: an .mp4 or .gif file.
+        fps: frames per second of simulated time.
+    """
+
+    def __init__(self, draw: Callable[[], np.ndarray], out: Path, fps: float) -> None:
+        with needs("play"):
+            from simstate.train.video import VideoFile
+        self._draw, self._fps = draw, fps
+        self._file = VideoFile(out, fps)
+        self._count = 0
+
+    def add(self, elapsed: float) -> None:
+        """Draw the present state if frames are due after a time [s]."""
+        due = math.ceil(elapsed * self._fps - 1e-6) - self._count
+        if due > 0:
+            picture = self._draw()
+            for _ in range(due):
+                self._file.add(picture)
+            self._count += due
+
+    def close(self) -> None:
+        """End the file."""
+        self._file.close()
 
 
 def write_picture(out: Path, picture: np.ndarray) -> None:
@@ -110,22 +142,15 @@ def write_picture(out: Path, picture: np.ndarray) -> None:
     Image.fromarray(picture).save(out)
 
 
-def _played(
-    course: Course, seconds: float, fps: float, draw: Callable[[], np.ndarray] | None
-) -> Iterator[np.ndarray]:
-    """Play a course for a time [s]; its pictures, if any are drawn."""
+def _played(course: Course, seconds: float) -> Iterator[float]:
+    """Play a course for a time [s]; the time after each step [s]."""
     steps = max(1, round(seconds / course.step_dt))
     if course.timeline is not None:
         steps = max(1, course.timeline.step_at(seconds))
-    elapsed, count = 0.0, 0
+    elapsed = 0.0
     with progress(console(), "drawing") as advance:
         for step in range(steps):
             elapsed += course.step_dt
             course.advance()
-            due = math.ceil(elapsed * fps - 1e-6)
-            if draw is not None and due > count:
-                picture = draw()
-                for _ in range(due - count):
-                    yield picture
-                count = due
+            yield elapsed
             advance((step + 1) / steps, f"{elapsed:.2f} s")

@@ -49,7 +49,7 @@ class RenderCommand:
         from simstate.base.checks import number
 
         number("--seconds", self.seconds, more_than=0)
-        self.picture.check(self.output)
+        self.picture.check(self.output, "--output")
         envs = self.envs
         if envs is None and not self.what.endswith(".simrec"):
             envs = 1

@@ -1,12 +1,14 @@
-"""`simstate run`: simulate a model in many worlds, and show what came of it."""
+"""`simstate run`: simulate a model in many worlds; report speed, laws and files."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import tyro
 from rich.console import Console
 from rich.table import Table
 
@@ -24,23 +26,27 @@ from simstate.cli.options import (
     check_plot,
     check_writable,
 )
+from simstate.cli.picture_options import PictureOptions
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from simstate.cli.picture_options import Film
     from simstate.cli.trajectory import Trajectory
     from simstate.entity import Entity, Quantity
     from simstate.scene import SceneCfg
     from simstate.simulation import Simulation
 
 SUBSTEPS = 4
+FILMED_WORLDS = 9
+"""Number of worlds in a film."""
 
 
 @dataclass
 class RunCommand:
-    """Simulate a model in many worlds, show one world's state and check the laws.
+    """Simulate a model in many worlds; report the speed and check the laws.
 
-    Example: simstate run quadruped --envs 64 --seconds 2 --plot run.png
+    Example: simstate run quadruped --envs 64 --seconds 2 --plot run.png --film run.mp4
     """
 
     model: Model = "quadruped"
@@ -57,10 +63,17 @@ class RunCommand:
     """Seed of the random start."""
     plot: Path | None = None
     """Draw the shown world's joints and root link over time into this image file."""
+    film: Path | None = None
+    """Write a film of the first nine worlds: an .mp4 or .gif file."""
+    picture: Annotated[PictureOptions, tyro.conf.OmitArgPrefixes] = field(
+        default_factory=PictureOptions
+    )
     save: Path | None = None
     """Save the worlds at the end as a snapshot in this .npz file; see `diff`."""
     check: bool = True
     """Check the laws on the model afterwards."""
+    all: bool = False
+    """Print all quantities and joints of one world, and each law."""
     json: Json = False
     debug: Debug = False
 
@@ -72,6 +85,8 @@ class RunCommand:
         number("--seconds", self.seconds, more_than=0)
         check_plot("--plot", self.plot)
         check_writable("--save", self.save)
+        if self.film is not None:
+            self.picture.check(self.film, "--film")
         out = Console(quiet=True) if self.json else console()
         scene = scene_of(self.model)
         sim = moving_worlds(
@@ -84,23 +99,38 @@ class RunCommand:
         path = None
         if self.plot is not None:
             path = Trajectory(sim.scene[ENTITY], self.world, self._total_steps(sim))
-        steps, elapsed = self._simulate(sim, out, path)
+        before = plain_rate(sim)
+        with ExitStack() as stack:
+            film = None
+            if self.film is not None:
+                film = stack.enter_context(self._start_film(sim, self.film))
+            steps, elapsed = self._simulate(sim, out, path, film)
         finished = steps >= self._total_steps(sim)
-        self._print_summary(sim, out, steps, elapsed)
-        robot = sim.scene[ENTITY]
-        out.print(quantity_table(robot, self.world))
-        if robot.num_joints:
-            out.print(joint_table(robot, self.world))
-        self._write_files(sim, out, path)
+        bare = (before + plain_rate(sim)) / 2.0  # machines are not equally fast always
+        self._print_summary(sim, out, steps, elapsed, bare)
+        if self.all or not finished:
+            robot = sim.scene[ENTITY]
+            out.print(quantity_table(robot, self.world))
+            if robot.num_joints:
+                out.print(joint_table(robot, self.world))
         code = 130
         if finished:
             code = self._check(scene, out) if self.check else 0
         else:
             out.print("Interrupted: the tables show what was simulated so far.")
-        return Answer(self._facts(sim, steps, elapsed, code), [], code)
+        self._write_files(sim, out, path)
+        if finished:
+            self._print_next(out)
+        return Answer(self._facts(sim, steps, elapsed, bare, code), [], code)
+
+    def _start_film(self, sim: Simulation, path: Path) -> Film:
+        from simstate.view import Course
+
+        course = Course(sim, sim.rays)
+        return self.picture.film(course, path, FILMED_WORLDS)
 
     def _facts(
-        self, sim: Simulation, steps: int, elapsed: float, code: int
+        self, sim: Simulation, steps: int, elapsed: float, bare: float, code: int
     ) -> dict[str, Any]:
         """Return the contents of the tables, for programs."""
         robot = sim.scene[ENTITY]
@@ -112,6 +142,7 @@ class RunCommand:
             "simulated_s": steps * sim.timestep,
             "elapsed_s": elapsed,
             "world_steps_per_second": steps * sim.num_envs / max(elapsed, 1e-9),
+            "bare_mujoco_steps_per_second": bare,
             "diverged": int(sim.diverged.sum()),
             "finished": code != 130,
             "laws_hold": code == 0 if self.check and code != 130 else None,
@@ -127,63 +158,108 @@ class RunCommand:
         return max(1, round(self.seconds / sim.timestep))
 
     def _simulate(
-        self, sim: Simulation, out: Console, path: Trajectory | None
+        self,
+        sim: Simulation,
+        out: Console,
+        path: Trajectory | None,
+        film: Film | None,
     ) -> tuple[int, float]:
-        """Step to the end or to Ctrl-C; the steps done, and the time taken [s]."""
-        total, done = self._total_steps(sim), 0
-        out.print(
+        """Step to the end or to Ctrl-C; steps done, and the time they took [s]."""
+        total, done, spent = self._total_steps(sim), 0, 0.0
+        _say(
+            out,
             f"[bold]{self.model}[/]: {sim.num_envs} worlds on {sim.engine_name}, "
             f"{total} steps of {sim.timestep:g} s, {_ground_text(sim)}",
-            highlight=False,
         )
-        start = time.perf_counter()
         try:
             with progress(out, "simulating") as advance:
                 while done < total:
                     n = min(SUBSTEPS, total - done)
+                    start = time.perf_counter()
                     sim.step(n)
+                    spent += time.perf_counter() - start
                     done += n
                     if path is not None:
                         path.record(done)
-                    rate = done * sim.num_envs / (time.perf_counter() - start)
+                    if film is not None:
+                        film.add(done * sim.timestep)
+                    rate = done * sim.num_envs / spent
                     advance(done / total, f"{rate:,.0f} world-steps/s")
         except KeyboardInterrupt:
             pass
-        return done, time.perf_counter() - start
+        return done, spent
 
     def _write_files(
         self, sim: Simulation, out: Console, path: Trajectory | None
     ) -> None:
+        if self.film is not None:
+            worlds = min(sim.num_envs, FILMED_WORLDS)
+            out.print(f"Film of {worlds} worlds: {self.film}", markup=False)
         if path is not None and self.plot is not None:
-            path.draw(self.plot, f"{self.model}, world {self.world}")
-            out.print(f"Plot: {self.plot}", markup=False)
+            path.draw(self.plot, self.model)
+            out.print(f"Plot of world {self.world}: {self.plot}", markup=False)
         if self.save is not None:
             sim.snapshot().save(self.save)
             out.print(f"Snapshot of {sim.num_envs} worlds: {self.save}", markup=False)
 
     def _print_summary(
-        self, sim: Simulation, out: Console, steps: int, elapsed: float
+        self, sim: Simulation, out: Console, steps: int, elapsed: float, bare: float
     ) -> None:
         simulated = steps * sim.timestep
-        diverged = int(sim.diverged.sum())
-        out.print(
+        rate = steps * sim.num_envs / max(elapsed, 1e-9)
+        _say(
+            out,
             f"{simulated:g} s in {sim.num_envs} worlds took {elapsed:.2f} s: "
-            f"{steps * sim.num_envs / max(elapsed, 1e-9):,.0f} world-steps/s, "
-            f"{simulated * sim.num_envs / max(elapsed, 1e-9):,.0f} × real time. "
-            f"{diverged} worlds diverged.",
-            highlight=False,
+            f"{rate:,.0f} world-steps/s, {rate * sim.timestep:,.0f} × real time. "
+            f"{int(sim.diverged.sum())} worlds diverged.",
         )
+        _say(
+            out,
+            f"Bare MuJoCo, a loop of mj_step on one core: {bare:,.0f} world-steps/s; "
+            f"simstate takes {rate / bare:.2g} × as many.",
+        )
+
+    def _print_next(self, out: Console) -> None:
+        _say(out, f"Watch it in a browser: simstate view {self.model}")
+        more = "" if self.all else "; all numbers: add --all"
+        _say(out, f"Train it: simstate tasks, simstate train TASK --help{more}")
 
     def _check(self, scene: SceneCfg, out: Console) -> int:
         from simstate.study import oracles
 
         report = oracles.check(scene, self.engine, seed=self.seed, device=self.device)
-        out.print(
-            verdict_table(report, f"Laws, checked on {self.model} in random states")
-        )
-        for note in report.notes:
-            out.print(note, markup=False, highlight=False)
+        if self.all or not report.passed:
+            title = f"Laws, checked on {self.model} in random states"
+            out.print(verdict_table(report, title))
+            for note in report.notes:
+                out.print(note, markup=False, highlight=False)
+        else:
+            laws = {check.law for check in report.checks}
+            _say(
+                out,
+                f"{len(laws)} laws hold in random states: simstate check lists them.",
+            )
         return 0 if report.passed else 1
+
+
+def _say(out: Console, text: str) -> None:
+    """Print one line, however long."""
+    out.print(text, highlight=False, soft_wrap=True)
+
+
+def plain_rate(sim: Simulation) -> float:
+    """World-steps per second of a loop of mj_step from the worlds' states."""
+    from simstate.cli.plain_loop import STEPS, PlainLoop
+
+    rows = sim.state[:64].cpu().double().numpy()
+    loop = PlainLoop(sim.model, rows)
+    times: list[float] = []
+    for _ in range(3):
+        loop.rewind()
+        start = time.perf_counter()
+        loop.run()
+        times.append(time.perf_counter() - start)
+    return len(rows) * STEPS / min(times)
 
 
 def _ground_text(sim: Simulation) -> str:

@@ -31,9 +31,9 @@ from simstate.env.env_worlds import EnvWorlds
 from simstate.env.groups import Columns, ObservationGroups, Observations
 from simstate.env.memory_check import Parts
 from simstate.env.metrics import Metrics
-from simstate.env.plan import EpisodeEnd, RewardSum
 from simstate.env.symmetry import Symmetry
 from simstate.env.task_course import Act, TaskCourse
+from simstate.env.term_plan import EpisodeEnd, RewardSum
 from simstate.env.terms import Term
 from simstate.env.whole_reward import InfoTerms, WholeReward
 from simstate.state.apply import States, check_states

@@ -31,7 +31,11 @@ from simstate.env.parameter_events import (
     randomize_parameter,
     spread,
 )
-from simstate.env.pose_events import place_on_tile, randomize_orientation
+from simstate.env.pose_events import (
+    place_on_tile,
+    randomize_headlight,
+    randomize_orientation,
+)
 from simstate.env.state_events import (
     Impulses,
     apply_external_wrench,
@@ -54,6 +58,7 @@ __all__ = [
     "randomize_encoder_bias",
     "randomize_friction",
     "randomize_gains",
+    "randomize_headlight",
     "randomize_joints",
     "randomize_mass",
     "randomize_orientation",

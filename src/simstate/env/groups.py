@@ -16,7 +16,7 @@ from simstate.env.backend import backend_of
 from simstate.env.env_cfg import ObservationGroupCfg
 from simstate.env.observation_noise import UniformNoise
 from simstate.env.observation_term import ObservationSpec, ObservationTerm
-from simstate.env.plan import TermPlan
+from simstate.env.term_plan import TermPlan
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:

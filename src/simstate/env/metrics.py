@@ -13,7 +13,7 @@ from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.base.places import written_at
 from simstate.env.backend import backend_of
 from simstate.env.env_cfg import REDUCTIONS, MetricTermCfg
-from simstate.env.plan import TermPlan
+from simstate.env.term_plan import TermPlan
 from simstate.env.terms import Term
 from simstate.world.worlds import worlds_of
 

@@ -1,10 +1,11 @@
-"""Events that turn elements of the model, and that place worlds on a terrain."""
+"""Events that turn elements, change the headlight, and place worlds on a terrain."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import mujoco
 import torch
 from torch import Tensor
 
@@ -13,9 +14,10 @@ from simstate.engine.engine import model_value
 from simstate.env.commands import Range
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT
-from simstate.env.parameter_events import elements_of
+from simstate.env.parameter_events import elements_of, nominal
 from simstate.env.random_poses import DIRECTIONS, from_euler, spans_of
 from simstate.math import quaternion
+from simstate.scene.cameras import HEADLIGHT
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -50,6 +52,32 @@ def randomize_orientation(
     turn = from_euler(spans[:, 0] + (spans[:, 1] - spans[:, 0]) * shares)
     turned = quaternion.multiply(nominal, turn.reshape(-1, count, 4))
     env.sim.write_parameter(field, turned, elements, env_ids)
+
+
+def randomize_headlight(
+    env: Env,
+    env_ids: Tensor,
+    ambient_range: Range = (1.0, 1.0),
+    diffuse_range: Range = (1.0, 1.0),
+    specular_range: Range = (1.0, 1.0),
+) -> None:
+    """Scale the headlight of a camera that is declared with `headlight=True`.
+
+    One number for each of its three parts scales red, green and blue alike.
+    """
+    model = env.sim.model
+    light = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_LIGHT.value, HEADLIGHT)
+    if light < 0:
+        raise InvalidInputError(
+            "MuJoCo's headlight is common to all worlds: declare a camera of the scene "
+            "with CameraCfg(headlight=True), which makes it a light of the scene."
+        )
+    spans = {"ambient": ambient_range, "diffuse": diffuse_range,
+             "specular": specular_range}  # fmt: skip
+    for part, span in spans.items():
+        own = nominal(env, f"light_{part}", [light])
+        values = own * env.rng.uniform(env_ids, 1, *span)[..., None]
+        env.sim.write_parameter(f"light_{part}", values, [light], env_ids)
 
 
 def place_on_tile(

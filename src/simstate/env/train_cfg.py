@@ -20,8 +20,17 @@ class TrainCfg:
     """Updates of the policy."""
     steps_per_env: int = 24
     """Environment steps in each world before an update."""
+    network: Literal["mlp", "cnn"] = "mlp"
+    """Kind of the networks: perceptrons, or convolutions before them where a network
+    sees pictures."""
     hidden_sizes: tuple[int, ...] = (128, 128, 128)
     """Units of each hidden layer, of actor and critic alike."""
+    conv_channels: tuple[int, ...] = (16, 32)
+    """Channels of each convolution of a "cnn"."""
+    conv_kernels: tuple[int, ...] = (8, 4)
+    """Width and height of the kernel of each convolution [px]."""
+    conv_strides: tuple[int, ...] = (4, 2)
+    """Stride of each convolution [px]."""
     activation: str = "elu"
     """Of the hidden layers: "elu", "relu", "tanh" or another that rsl-rl knows."""
     weight_init: Literal["default", "orthogonal"] = "default"
@@ -92,6 +101,17 @@ class TrainCfg:
             )
         for size in sizes:
             whole_number("A hidden layer's size", size, 1, 2**16)
+        one_of("network", self.network, ("mlp", "cnn"))
+        for name in ("conv_channels", "conv_kernels", "conv_strides"):
+            sizes = all_of(name, getattr(self, name), int)
+            if len(sizes) != len(self.conv_channels):
+                raise InvalidInputError(
+                    f"{name} has {len(sizes)} values for {len(self.conv_channels)} "
+                    "convolutions (conv_channels): give one for each.",
+                    name=name,
+                )
+            for size in sizes:
+                whole_number(f"A value of {name}", size, 1, 2**12)
         instance_of("activation", self.activation, str)
         instance_of("normalize_observations", self.normalize_observations, bool)
         for name in ("init_noise_std", "learning_rate", "clip_param", "max_grad_norm"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from simstate.base.errors import InvalidInputError
 from simstate.env.backend import backend_of
 from simstate.env.env_cfg import RewardTermCfg, TermCfg
-from simstate.env.plan import RewardSum
+from simstate.env.term_plan import RewardSum
 from simstate.env.terms import Term
 
 if TYPE_CHECKING:

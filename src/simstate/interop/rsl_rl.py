@@ -20,7 +20,8 @@ from torch import Tensor
 
 from simstate.base.errors import InvalidInputError
 from simstate.env import Env, TrainCfg
-from simstate.env.groups import Observations
+from simstate.env.groups import Observations, flat
+from simstate.interop.picture_network import PictureNetwork
 from simstate.interop.trained_worlds import TrainedWorlds
 
 SAVE_INTERVAL = 50
@@ -72,7 +73,59 @@ class RslRlVecEnv(VecEnv):
         return self._grouped(seen), reward, done, told
 
     def _grouped(self, observations: Observations) -> TensorDict:
-        return TensorDict(dict(observations), batch_size=[self.num_envs])
+        return grouped(observations, self.num_envs)
+
+
+def grouped(observations: Observations, num_envs: int) -> TensorDict:
+    """Return observations as rsl-rl takes them: by "group" or "group/term".
+
+    Pictures have their channels first: (num_envs, C, H, W).
+    """
+    each = {
+        name: values.permute(0, 3, 1, 2).contiguous() if values.ndim == 4 else values
+        for name, values in flat(observations).items()
+    }
+    return TensorDict(each, batch_size=[num_envs])
+
+
+def _network(
+    cfg: TrainCfg, env: Env | TrainedWorlds, group: str
+) -> tuple[list[str], dict[str, Any]]:
+    """Return the tensors that a network sees, and its settings."""
+    specs = flat({group: env.observation_specs[group]})
+    pictures = [name for name, spec in specs.items() if len(spec.shape) == 3]
+    for name, spec in specs.items():
+        if len(spec.shape) not in (1, 3):
+            raise InvalidInputError(
+                f"The observation {name!r} has shape {spec.shape}: networks take "
+                "columns (k,) and pictures (H, W, C)."
+            )
+    network: dict[str, Any] = {
+        "class_name": "MLPModel",
+        "hidden_dims": list(cfg.hidden_sizes),
+        "activation": cfg.activation,
+        "obs_normalization": cfg.normalize_observations,
+    }
+    if not pictures:
+        return list(specs), network
+    if cfg.network != "cnn":
+        raise InvalidInputError(
+            f"The observation {pictures[0]!r} is a picture: train with network='cnn' "
+            f"in the TrainCfg, which is {cfg.network!r}.",
+            name="network",
+        )
+    network |= {
+        "class_name": PictureNetwork,
+        # Pictures are not normalised, and nothing else may be there.
+        "obs_normalization": cfg.normalize_observations and len(pictures) < len(specs),
+        "cnn_cfg": {
+            "output_channels": list(cfg.conv_channels),
+            "kernel_size": list(cfg.conv_kernels),
+            "stride": list(cfg.conv_strides),
+            "activation": cfg.activation,
+        },
+    }
+    return list(specs), network
 
 
 def runner_cfg(cfg: TrainCfg, env: Env | TrainedWorlds) -> dict[str, Any]:
@@ -85,13 +138,9 @@ def runner_cfg(cfg: TrainCfg, env: Env | TrainedWorlds) -> dict[str, Any]:
         resolve_nn_activation(cfg.activation)
     except ValueError as error:  # which names those that there are
         raise InvalidInputError(f"{error}.", name="activation") from error
-    network = {
-        "class_name": "MLPModel",
-        "hidden_dims": list(cfg.hidden_sizes),
-        "activation": cfg.activation,
-        "obs_normalization": cfg.normalize_observations,
-    }
-    critic = "critic" if "critic" in env.observation_dims else "policy"
+    seen, actor = _network(cfg, env, "policy")
+    has_critic = "critic" in env.observation_specs
+    judged, critic = _network(cfg, env, "critic" if has_critic else "policy")
     noise = {
         "class_name": "GaussianDistribution",
         "init_std": cfg.init_noise_std,
@@ -101,9 +150,9 @@ def runner_cfg(cfg: TrainCfg, env: Env | TrainedWorlds) -> dict[str, Any]:
         "num_steps_per_env": cfg.steps_per_env,
         "save_interval": SAVE_INTERVAL,
         "logger": "tensorboard",
-        "obs_groups": {"actor": ["policy"], "critic": [critic]},
-        "actor": {**network, "distribution_cfg": noise},
-        "critic": network,
+        "obs_groups": {"actor": seen, "critic": judged},
+        "actor": {**actor, "distribution_cfg": noise},
+        "critic": critic,
         "algorithm": {
             "class_name": "PPO",
             "learning_rate": cfg.learning_rate,

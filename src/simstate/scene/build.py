@@ -98,6 +98,8 @@ def build_scene(scene: SceneCfg | mujoco.MjModel | BuiltScene) -> BuiltScene:
     )
     placements = {name: start.placement for name, start in starts.items()}
     matches = verify_scene(scene, parts, placements, model, additions)
+    if any(camera.headlight for camera in scene.cameras.values()):
+        model.vis.headlight.active = 0  # a light of the scene stands for it
     _check_model(model)
     _warn_of_new_defaults(scene, model, ground)
     entities = index_entities(model, {name: f"{name}/" for name in parts})

@@ -15,6 +15,8 @@ from simstate.scene.scene_cfg import CameraCfg
 
 _PIXEL = 1e-5
 """Size of a pixel on the sensor [m]; it cancels out."""
+HEADLIGHT = "headlight"
+"""Name of the light that stands for MuJoCo's headlight."""
 _MOST_PIXELS = 2**15
 """Maximum number of pixels of a side."""
 
@@ -27,6 +29,8 @@ def add_cameras(spec: mujoco.MjSpec, cameras: Mapping[str, CameraCfg]) -> None:
             _model_camera(spec, cfg) if cfg.camera else _new_camera(spec, name, cfg)
         )
         camera.resolution = [cfg.width, cfg.height]
+        if cfg.headlight:
+            _add_headlight(spec, name, cfg, camera)
         if cfg.intrinsic is not None:
             fx, fy, cx, cy = cfg.intrinsic
             camera.sensor_size = [cfg.width * _PIXEL, cfg.height * _PIXEL]
@@ -35,6 +39,23 @@ def add_cameras(spec: mujoco.MjSpec, cameras: Mapping[str, CameraCfg]) -> None:
             camera.principal_pixel = [cfg.width / 2 - cx, cfg.height / 2 - cy]
         elif cfg.fovy is not None:
             camera.fovy = cfg.fovy
+
+
+def _add_headlight(spec: mujoco.MjSpec, name: str, cfg: CameraCfg, camera: Any) -> None:
+    """Add a light with the values of MuJoCo's headlight to a camera's place."""
+    if cfg.camera is not None or any(light.name == HEADLIGHT for light in spec.lights):
+        raise InvalidInputError(
+            f"Camera {name!r} has headlight=True, which one camera of a scene can "
+            "have, and not one of a model: declare it with body, pos and look_at."
+        )
+    direction, own = np.zeros(3), spec.visual.headlight
+    mujoco.mju_rotVecQuat(direction, np.array([0.0, 0.0, -1.0]), camera.quat)
+    camera.parent.add_light(
+        name=HEADLIGHT, type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL, castshadow=False,
+        pos=camera.pos, dir=direction, mode=camera.mode, active=bool(own.active),
+        ambient=own.ambient, diffuse=own.diffuse, specular=own.specular,
+        attenuation=[1.0, 0.0, 0.0],
+    )  # fmt: skip
 
 
 def look_at_quat(pos: np.ndarray, target: np.ndarray) -> np.ndarray:

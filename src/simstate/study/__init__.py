@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from simstate.study import dispersions, linear, oracles
+    from simstate.study import dispersions, linear, oracles, planners
     from simstate.study.derivative_estimates import Derivatives, derivatives
     from simstate.study.differentiable_rollout import (
         DifferentiableRollout,
@@ -22,6 +22,7 @@ __all__ = [
     "futures",
     "linear",
     "oracles",
+    "planners",
 ]
 
 _HOMES = {

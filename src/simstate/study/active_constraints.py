@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import mujoco
 import numpy as np
@@ -36,10 +37,20 @@ def constraint_signatures(sim: Simulation) -> Tensor:
     return forcing_of(sim).with_loads(find)
 
 
+_hosts: WeakKeyDictionary[Engine, tuple[mujoco.MjModel, mujoco.MjData]]
+_hosts = WeakKeyDictionary()
+"""Where worlds are evaluated without the core; creating an MjData is costly."""
+
+
 def _signature(engine: Engine, world: int) -> int:
     """Return the same as the compiled core, up to the numbers, for one world."""
-    model = _model_of(engine, world)
-    data = mujoco.MjData(model)
+    host = _hosts.get(engine)
+    if host is None:
+        model = copy.copy(engine.model)
+        host = _hosts[engine] = (model, mujoco.MjData(model))
+    model, data = host
+    for name in engine.expanded:
+        model_value(model, name)[:] = engine.parameter(name)[world].cpu().numpy()
     kind = mujoco.mjtState.mjSTATE_INTEGRATION.value
     mujoco.mj_setState(model, data, engine.state[world].double().numpy(), kind)
     mujoco.mj_forward(model, data)
@@ -54,11 +65,3 @@ def _signature(engine: Engine, world: int) -> int:
         force = np.asarray(data.actuator_force)
         parts.append(limited * ((force >= high) - 1 * (force <= low)))
     return hash(tuple(np.asarray(part).tobytes() for part in parts))
-
-
-def _model_of(engine: Engine, world: int) -> mujoco.MjModel:
-    """Return a copy of the model with the parameters of one world."""
-    model = copy.copy(engine.model)
-    for name in engine.expanded:
-        model_value(model, name)[:] = engine.parameter(name)[world].cpu().numpy()
-    return model

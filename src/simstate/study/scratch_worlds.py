@@ -70,6 +70,11 @@ def first_world(target: Any) -> int:
     return sim._first_world
 
 
+def split_state(sim: Simulation, rows: Tensor) -> dict[str, Tensor]:
+    """Return the fields of rows of `sim.state`, by name."""
+    return worlds_of(sim).engine.split(rows)
+
+
 @contextmanager
 def quiet() -> Generator[None]:
     """Ignore warnings of futures that diverge, which are marked."""
@@ -154,7 +159,9 @@ class _Kept:
     """The scratch worlds; None: the original's own worlds have to do."""
 
 
-_scratch: weakref.WeakKeyDictionary[Any, _Kept] = weakref.WeakKeyDictionary()
+_scratch: weakref.WeakKeyDictionary[Any, list[_Kept]] = weakref.WeakKeyDictionary()
+_MOST = 2
+"""Scratch worlds that are kept of one original, with different numbers of rows."""
 
 
 def scratch_of(target: Any, rows: int, make: Make | None, first: Tensor) -> Any:
@@ -168,11 +175,12 @@ def scratch_of(target: Any, rows: int, make: Make | None, first: Tensor) -> Any:
     """
     if make is None and not _is_plain(sim_of(target)):
         return target
-    kept = _scratch.get(target)
-    if kept is None or kept.rows != rows:
+    known = _scratch.setdefault(target, [])
+    kept = next((one for one in known if one.rows == rows), None)
+    if kept is None:
         with torch.inference_mode(False):
             kept = _Kept(rows, _build(target, rows, make, first))
-        _scratch[target] = kept
+        _scratch[target] = [kept, *known[: _MOST - 1]]
     if kept.made is None or not _mirror(target, kept.made):
         return target
     return kept.made

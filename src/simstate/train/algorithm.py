@@ -27,6 +27,7 @@ _KINDS = {
     "averaged with their mirror images, and others never become so",
     "noise_std_type": "the noise has another parameter",
     "activation": "the same weights are another function",
+    "network": "the weights are of another kind of network",
 }
 """Settings that a run keeps when it is resumed, and the reasons."""
 

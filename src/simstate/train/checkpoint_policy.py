@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 from rsl_rl.utils import resolve_class
-from tensordict import TensorDict
 from torch import Tensor
 
 from simstate.base.errors import SnapshotError
 from simstate.engine import OneTorchThread
 from simstate.env import Env
-from simstate.interop.rsl_rl import runner_cfg
+from simstate.env.groups import Observations, flat
+from simstate.interop.rsl_rl import grouped, runner_cfg
 from simstate.train.checkpoint import Content
 from simstate.train.run_cfg import RunCfg
 
@@ -31,7 +31,7 @@ class Policy:
         self.run = cfg
         """The run that it is of: the task, and its settings."""
         self.network: Any = made(
-            _grouped(env, env.observations),
+            grouped(env.observations, env.num_envs),
             settings["obs_groups"],
             "actor",
             env.action_dim,
@@ -43,17 +43,18 @@ class Policy:
         except (RuntimeError, KeyError, TypeError, AttributeError) as error:
             raise SnapshotError(
                 f"The checkpoint is of task {cfg.task!r}, and its network does not fit "
-                f"this environment, which has {env.observation_dims['policy']} "
-                f"observations and {env.action_dim} actions."
+                f"this environment, which has observations {_shapes(env)} and "
+                f"{env.action_dim} actions."
             ) from error
         self.network.eval()
 
-    def __call__(self, observations: dict[str, Tensor]) -> Tensor:
+    def __call__(self, observations: Observations) -> Tensor:
         """The actions for observations, float32; shape (num_envs, action_dim)."""
         with torch.inference_mode(), OneTorchThread():
-            action: Tensor = self.network(_grouped(self._env, observations))
+            action: Tensor = self.network(grouped(observations, self._env.num_envs))
             return action
 
 
-def _grouped(env: Env, observations: dict[str, Tensor]) -> TensorDict:
-    return TensorDict(dict(observations), batch_size=[env.num_envs])
+def _shapes(env: Env) -> str:
+    specs = flat({"policy": env.observation_specs["policy"]})
+    return ", ".join(f"{name} {spec.shape}" for name, spec in specs.items())

@@ -11,8 +11,9 @@ from torch import Tensor
 from simstate.base.errors import InvalidInputError
 from simstate.env import Env
 from simstate.env.commands import VelocityCommand
+from simstate.env.groups import Observations
 
-Act = Callable[[dict[str, Tensor]], Tensor]
+Act = Callable[[Observations], Tensor]
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,11 @@ import dataclasses
 from pathlib import Path
 
 import torch
-from tensordict import TensorDict
 from torch import Tensor, nn
 
 from simstate.env import Env
+from simstate.env.groups import Observations
+from simstate.interop.rsl_rl import grouped
 from simstate.sensors.watch_camera import with_view
 from simstate.train.run_cfg import RunCfg
 from simstate.train.video import film, write_video
@@ -39,10 +40,10 @@ class Film:
     def write(self, network: nn.Module, run_dir: Path, iteration: int) -> Path:
         """Film what a network does from the same start each time; the GIF's path."""
 
-        def act(seen: dict[str, Tensor]) -> Tensor:
-            grouped = TensorDict(dict(seen), batch_size=[self.env.num_envs])
+        def act(seen: Observations) -> Tensor:
             with torch.inference_mode():
-                return network(grouped).to(self.env.device)
+                tensors = grouped(seen, self.env.num_envs)
+                return network(tensors).to(self.env.device)
 
         folder = run_dir / FOLDER
         folder.mkdir(exist_ok=True)

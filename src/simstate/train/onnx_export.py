@@ -17,13 +17,16 @@ from typing import Any
 
 import onnx
 import torch
+from torch import Tensor
 
 from simstate.base.files import write_atomically
 from simstate.engine import OneTorchThread
 from simstate.env import Env
 from simstate.env.actions import Action, BodyWrenchAction, JointAction
 from simstate.env.control_action import ControlAction
+from simstate.env.groups import flat
 from simstate.env.joint_pd_action import JointPdAction
+from simstate.interop.picture_network import ExportedNetwork
 from simstate.scene.index import TargetInputs
 from simstate.train.checkpoint_policy import Policy
 
@@ -31,20 +34,26 @@ from simstate.train.checkpoint_policy import Policy
 def export_onnx(policy: Policy, env: Env, path: Path) -> None:
     """Write the network: input "obs" (batch, k), output "actions" (batch, n).
 
-    The normalisation of observations is a part of it. The metadata has JSON under
+    Pictures (batch, H, W, C) are further inputs, named as `env.observation_specs` names
+    them ("policy", or "policy/term"). The normalisation of observations is a part of
+    it. The metadata has JSON under
     "task", "run" (its settings), "step_dt" [s], "observation_names", "action_names" and
     "actions", the last with what `describe_actions` says.
     """
     network: Any = policy.network.as_onnx(verbose=False).to("cpu").eval()
+    columns, inputs = _inputs(env)
+    batch = tuple({0: torch.export.Dim("batch")} for _ in inputs)
+    # Modules with *inputs have one parameter, a tuple of them.
+    shapes = (batch,) if isinstance(network, ExportedNetwork) else batch
     buffer = io.BytesIO()
     with OneTorchThread(), _quiet():
         torch.onnx.export(
             network,
-            network.get_dummy_inputs(),
+            tuple(inputs.values()),
             buffer,  # pyright: ignore[reportArgumentType]
-            input_names=["obs"],
+            input_names=list(inputs),
             output_names=["actions"],
-            dynamic_shapes=({0: torch.export.Dim("batch")},),
+            dynamic_shapes=shapes,
             opset_version=18,
             verbose=False,
         )
@@ -53,13 +62,24 @@ def export_onnx(policy: Policy, env: Env, path: Path) -> None:
         "task": policy.run.task,
         "run": {k: v for k, v in policy.run.as_dict().items() if k != "output"},
         "step_dt": env.step_dt,
-        "observation_names": env.observation_names["policy"],
+        "observation_names": columns,
         "action_names": env.action_names,
         "actions": describe_actions(env),
     }
     text = {key: json.dumps(value) for key, value in facts.items()}
     onnx.helper.set_model_props(model, text)
     write_atomically(path, model.SerializeToString())
+
+
+def _inputs(env: Env) -> tuple[list[str], dict[str, Tensor]]:
+    """Return the names of the policy's columns, and examples of its inputs."""
+    specs = flat({"policy": env.observation_specs["policy"]})
+    columns = [name for key in specs for name in env.observation_names.get(key, ())]
+    inputs = {"obs": torch.zeros(2, len(columns))} if columns else {}
+    for key, spec in specs.items():
+        if key not in env.observation_names:
+            inputs[key] = torch.zeros(2, *spec.shape, dtype=spec.dtype)
+    return columns, inputs
 
 
 def describe_actions(env: Env) -> dict[str, dict[str, Any]]:

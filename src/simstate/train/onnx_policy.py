@@ -17,6 +17,8 @@ from torch import Tensor
 from simstate.base.errors import InvalidInputError, listed
 from simstate.base.onnx_file import onnx_session
 from simstate.env import Env
+from simstate.env.groups import Observations, flat
+from simstate.env.observation_term import ObservationSpec
 
 
 class OnnxPolicy:
@@ -36,7 +38,11 @@ class OnnxPolicy:
         self.metadata = read_metadata(self._session)
         """What the file says of itself."""
         self.group = group
-        here = env.observation_names[group]
+        specs = flat({group: env.observation_specs[group]})
+        self._keys = [key for key in specs if key in env.observation_names]
+        """The tensors that have columns, in the order of these."""
+        here = [name for key in self._keys for name in env.observation_names[key]]
+        self._pictures = _pictures(self._session, specs, str(path))
         self._columns = _order(
             self.metadata["observation_names"], here, "observations", str(path)
         )
@@ -57,10 +63,17 @@ class OnnxPolicy:
         """The task that it was trained for."""
         return str(self.metadata["task"])
 
-    def __call__(self, observations: dict[str, Tensor]) -> Tensor:
+    def __call__(self, observations: Observations) -> Tensor:
         """The actions for observations, float32; shape (num_envs, action_dim)."""
-        seen = observations[self.group][:, self._columns].cpu().numpy()
-        (actions,) = self._session.run(["actions"], {"obs": seen.astype(np.float32)})
+        seen = flat({self.group: observations[self.group]})
+        inputs: dict[str, Any] = {
+            key: seen[key].cpu().numpy() for key in self._pictures
+        }
+        if self._keys:
+            columns = torch.cat([seen[key] for key in self._keys], dim=1)
+            columns = columns[:, self._columns].cpu().numpy()
+            inputs["obs"] = columns.astype(np.float32)
+        (actions,) = self._session.run(["actions"], inputs)
         return torch.as_tensor(np.ascontiguousarray(actions[:, self._back]))
 
 
@@ -85,6 +98,19 @@ def read_metadata(session: Any) -> dict[str, Any]:
             "that simstate exported."
         )
     return {key: json.loads(value) for key, value in text.items()}
+
+
+def _pictures(session: Any, specs: dict[str, ObservationSpec], path: str) -> list[str]:
+    """Return the names of the pictures that a network sees; raise if they differ."""
+    wanted = {x.name: tuple(x.shape[1:]) for x in session.get_inputs()}
+    wanted.pop("obs", None)
+    here = {key: spec.shape for key, spec in specs.items() if len(spec.shape) > 1}
+    if wanted != here:
+        raise InvalidInputError(
+            f"The pictures of {path!r} are not this environment's: it has {wanted}, "
+            f"and the environment {here}."
+        )
+    return list(here)
 
 
 def _order(wanted: list[str], have: list[str], what: str, path: str) -> list[int]:

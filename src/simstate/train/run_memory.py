@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import torch
 
 from simstate.base.errors import InvalidInputError
 from simstate.env import Env
+from simstate.env.groups import flat
 from simstate.train.run_cfg import RunCfg
 from simstate.world.worlds import worlds_of
 
@@ -49,8 +51,11 @@ def bytes_per_world(env: Env, cfg: RunCfg) -> int:
         if slot.tensor.ndim and slot.tensor.shape[0] == env.num_envs
     )
     fields = sum(field.nbytes for field in internals.engine.fields.values())
-    seen = sum(env.observation_dims.values())
-    step = 4 * (seen + 4 * env.action_dim + 6)
+    seen = sum(
+        math.prod(spec.shape) * spec.dtype.itemsize
+        for spec in flat(env.observation_specs).values()
+    )
+    step = seen + 4 * (4 * env.action_dim + 6)
     experience = BATCHES * cfg.train.steps_per_env * step
     return (COPIES * slots + fields) // env.num_envs + experience
 

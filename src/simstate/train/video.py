@@ -56,20 +56,42 @@ def film(env: Env, act: Act, seconds: float, fps: float) -> list[Frame]:
 
 
 def write_video(path: Path, frames: Iterable[Frame], fps: float) -> None:
-    """Write the frames as a GIF or an MP4, by the name of the file.
-
-    An MP4 is written frame by frame, so that frames may be drawn as they are written.
-    """
-    if path.suffix.lower() == ".gif":
-        _write_gif(path, list(frames), fps)
-        return
-    rest = iter(frames)
-    first = next(rest)
-    height, width, _ = first.shape
-    with Mp4(path, (width, height), fps) as video:
-        video.add(first)
-        for frame in rest:
+    """Write the frames as a GIF or an MP4, by the name of the file."""
+    with VideoFile(path, fps) as video:
+        for frame in frames:
             video.add(frame)
+
+
+class VideoFile(Closing):
+    """A GIF or an MP4, by the name of the file, written frame by frame.
+
+    Args:
+        path: the file, which is replaced.
+        fps: frames per second.
+    """
+
+    def __init__(self, path: Path, fps: float) -> None:
+        self._path, self._fps = path, fps
+        self._images: list[Frame] = []
+        self._mp4: Mp4 | None = None
+
+    def add(self, frame: Frame) -> None:
+        """Append a frame; the first sets the size."""
+        if self._path.suffix.lower() == ".gif":
+            self._images.append(frame)
+            return
+        if self._mp4 is None:
+            height, width, _ = frame.shape
+            self._mp4 = Mp4(self._path, (width, height), self._fps)
+        self._mp4.add(frame)
+
+    def close(self) -> None:
+        """End the file; without frames there is none."""
+        if self._mp4 is not None:
+            self._mp4.close()
+        if self._images:
+            _write_gif(self._path, self._images, self._fps)
+            self._images = []
 
 
 def _write_gif(path: Path, frames: list[Frame], fps: float) -> None:

@@ -438,9 +438,9 @@ def test_scratch_worlds_are_kept_and_end_with_the_simulation():
     sim = stirred(delayed())
     gone = weakref.ref(sim)
     study.futures(sim, some_controls(sim))
-    scratch = weakref.ref(study.scratch_worlds._scratch[sim].made)
+    scratch = weakref.ref(study.scratch_worlds._scratch[sim][0].made)
     study.futures(sim, some_controls(sim))
-    assert study.scratch_worlds._scratch[sim].made is scratch()
+    assert study.scratch_worlds._scratch[sim][0].made is scratch()
     del sim
     gc.collect()
     gc.collect()  # what its end has released

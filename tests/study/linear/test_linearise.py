@@ -297,8 +297,12 @@ def test_trim_holds_a_pendulum_out():
         trim(sim, tight, write, rest)
 
 
-def test_trim_at_a_bound_is_the_best_that_there_is():
-    """(a + 2b − 4)² + (a − b)² with b ≤ 1 is least at a = 1.5, by calculus."""
+@pytest.mark.parametrize(
+    ("start", "low", "high", "b", "a"),
+    [(0.0, -5.0, 1.0, 1.0, 1.5), (4.0, 2.5, 5.0, 2.5, 0.75)],
+)
+def test_trim_at_a_bound_is_the_best_that_there_is(start, low, high, b, a):
+    """(a + 2b − 4)² + (a − b)² with b at a bound is least at a = 2 − b/2."""
     sim = pendulum()
     values = {}
 
@@ -306,10 +310,11 @@ def test_trim_at_a_bound_is_the_best_that_there_is():
         a, b = values["a"], values["b"]
         return torch.stack([a + 2 * b - 4, a - b], dim=1)
 
-    unknowns = {"a": Unknown([0.0, 3.0]), "b": Unknown(0.0, -5.0, 1.0)}
+    unknowns = {"a": Unknown([0.0, 3.0]), "b": Unknown(start, low, high)}
     found = trim(sim, unknowns, values.update, rest, require=False)
-    np.testing.assert_allclose(found.values["a"], [1.5, 1.5], atol=1e-6)
-    np.testing.assert_allclose(found.values["b"], [1.0, 1.0])
+    np.testing.assert_allclose(found.values["a"], [a, a], atol=1e-6)
+    np.testing.assert_allclose(found.values["b"], [b, b])
+    assert found.at_bound["b"].all()
 
 
 def test_trim_leaves_an_unknown_of_almost_no_effect_near_its_start():

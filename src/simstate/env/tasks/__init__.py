@@ -34,6 +34,8 @@ _MODULES = {
     "Quadruped-Velocity-Rough": "quadruped_velocity_rough",
     "Humanoid-Velocity": "humanoid_velocity",
     "Arm-Reach": "arm_reach",
+    "Cartpole-Pixels": "cartpole_pixels",
+    "Arm-Reach-Pixels": "arm_reach_pixels",
     "Cube-Lift": "cube_lift",
     "Satellite-Slew": "satellite_slew",
     "Glider-Heading": "glider_heading",

@@ -1,0 +1,224 @@
+"""`simstate plan`: a task or a model that acts by looking ahead."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import tyro
+from rich.table import Table
+
+from simstate.base.errors import InvalidInputError
+from simstate.cli.answer import Answer
+from simstate.cli.console import console
+from simstate.cli.missing_extra import needs
+from simstate.cli.model_scene import ENTITY, check_moves, scene_of
+from simstate.cli.options import (
+    Debug,
+    Device,
+    Engine,
+    Json,
+    Seconds,
+    Seed,
+    check_writable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+    from simstate.study.planners import SamplingPlanner
+
+
+@dataclass
+class PlanCommand:
+    """Act in a task, or drive a model, by comparing futures; no training.
+
+    A task's cost is minus its reward. A model's is --cost, or the distance from its
+    first keyframe.
+
+    Example: simstate plan Cartpole-SwingUp --planner mppi --seconds 3
+    """
+
+    what: Annotated[
+        str,
+        tyro.conf.Positional,
+        tyro.conf.arg(
+            metavar="TASK|MODEL",
+            help="A task as `simstate train` takes it, or a model as `simstate run` "
+            "does.",
+        ),
+    ]
+    planner: Literal["predictive-sampling", "mppi", "cem"] = "mppi"
+    """How controls are chosen."""
+    seconds: Seconds = 10.0
+    horizon: float = 0.8
+    """How far a plan looks ahead [s]."""
+    samples: int = 64
+    """Futures of each world for one plan."""
+    knots: int = 6
+    """Points of the spline that controls follow."""
+    noise: float = 0.4
+    """Spread of the samples, as a share of half the range of the controls."""
+    replan: int = 1
+    """Controls that are applied before the next plan."""
+    control: float = 0.02
+    """Time for which a model holds each control [s]; a task has its step."""
+    cost: str | None = None
+    """A function cost(sim) of a model, (num_envs,), as file.py:function."""
+    envs: int = 1
+    """Number of worlds."""
+    record: Path | None = None
+    """A .simrec file to write, with the seed and the number of each decision;
+    `simstate replay` re-runs it."""
+    view: bool = False
+    """Show the worlds in a browser while they move."""
+    port: int = 8080
+    """The first port to try for the viewer; 0: any that is free."""
+    seed: Seed = 0
+    engine: Engine = "native"
+    device: Device = "cpu"
+    json: Json = False
+    debug: Debug = False
+
+    def execute(self) -> Answer:
+        """Run the command; what it found."""
+        from simstate.study.planners import drive
+
+        check_writable("--record", self.record)
+        is_task = self._is_task()
+        target: Any = self._env() if is_task else self._sim()
+        planner = self._planner(target, is_task)
+        start = time.process_time()
+        with ExitStack() as stack:
+            if self.record is not None:
+                stack.enter_context(self._recorder(target, planner, is_task))
+            after = self._viewed(target, stack) if self.view else None
+            found = drive(
+                target, planner, self.seconds, replan=self.replan, after_step=after
+            )
+        used = time.process_time() - start
+        facts: dict[str, Any] = {
+            "planner": self.planner,
+            "seed": self.seed,
+            "plans": found.plans,
+            "cpu_seconds_per_plan": used / found.plans,
+        }
+        if is_task:
+            sums = found.rewards.double().sum(dim=0)
+            facts["return"] = [float(x) for x in sums]
+            facts["last_reward"] = [float(x) for x in found.rewards[-1]]
+        elif planner.best is not None:
+            facts["least_cost"] = [float(x) for x in planner.best]
+        if self.record is not None:
+            facts["recording"] = str(self.record)
+        return Answer(facts, [self._table(facts)])
+
+    def _table(self, facts: dict[str, Any]) -> Table:
+        table = Table(title=f"{self.what}: {self.seconds:g} s, {self.envs} worlds")
+        table.add_column("what")
+        table.add_column("value", justify="right")
+        for name, value in facts.items():
+            is_several = isinstance(value, list)
+            values = cast("list[Any]", value) if is_several else [value]
+            shown = [f"{x:.4g}" if isinstance(x, float) else str(x) for x in values]
+            table.add_row(name.replace("_", " "), ", ".join(shown))
+        return table
+
+    def _is_task(self) -> bool:
+        from simstate.env import tasks
+
+        is_code = self.what.endswith(".py") or ":" in self.what
+        return self.what in tasks.names() or is_code
+
+    def _env(self) -> Any:
+        from simstate.env import Env, tasks
+
+        if self.cost is not None:
+            raise InvalidInputError("--cost is for models; a task has its reward.")
+        return Env(
+            tasks.make_cfg(self.what), self.envs, engine=self.engine,
+            device=self.device, seed=self.seed,
+        )  # fmt: skip
+
+    def _sim(self) -> Any:
+        from simstate.simulation import Simulation
+
+        scene = scene_of(self.what)
+        check_moves(scene)
+        return Simulation(
+            scene, self.envs, engine=self.engine, device=self.device,
+            on_divergence="mask", seed=self.seed,
+        )  # fmt: skip
+
+    def _planner(self, target: Any, is_task: bool) -> SamplingPlanner:
+        from simstate.study import planners
+
+        hold = 1 if is_task else max(1, round(self.control / target.timestep))
+        step = target.step_dt if is_task else hold * target.timestep
+        horizon = max(1, round(self.horizon / step))
+        kinds: dict[str, type[SamplingPlanner]] = {
+            "predictive-sampling": planners.PredictiveSampling,
+            "mppi": planners.MPPI,
+            "cem": planners.CEM,
+        }
+        return kinds[self.planner](
+            horizon,
+            cost=None if is_task else self._cost(),
+            samples=self.samples,
+            knots=min(self.knots, horizon),
+            noise=self.noise,
+            hold=hold,
+            seed=self.seed,
+        )
+
+    def _cost(self) -> Callable[[Any], Tensor]:
+        if self.cost is None:
+            return from_default
+        from simstate.data.replay.recorded_worlds import function_of
+
+        return function_of(self.cost)
+
+    def _recorder(self, target: Any, planner: SamplingPlanner, is_task: bool) -> Any:
+        import torch
+
+        def column(value: Callable[[], int]) -> Callable[[Any], Tensor]:
+            return lambda sim: torch.full((sim.num_envs,), value(), dtype=torch.int64)
+
+        quantities = {
+            "plan_seed": column(lambda: planner.seed),
+            "plan_decision": column(lambda: planner.decision - 1),
+        }
+        if not is_task:
+            seen = {name: f"{ENTITY}.{name}" for name in ("joint_pos", "joint_vel")}
+            return target.record(self.record, quantities={**quantities, **seen})
+        from simstate.env import tasks
+
+        task = tasks.find(self.what).reference
+        return target.record(self.record, quantities=quantities, task=task)
+
+    def _viewed(self, target: Any, stack: ExitStack) -> Callable[[], object]:
+        with needs("view"):
+            viewer: Any = stack.enter_context(target.view(port=self.port))
+        console().print(
+            f"{self.what}: {viewer.url} (Ctrl-C ends it)", markup=False,
+            highlight=False, soft_wrap=True,
+        )  # fmt: skip
+        return viewer.sync
+
+
+def from_default(sim: Any) -> Tensor:
+    """Return the squared distance of the entity from its default state; (num_envs,)."""
+    data = sim.scene[ENTITY].data
+    cost = ((data.joint_pos - data.default_joint_pos) ** 2).sum(dim=1)
+    cost = cost + 0.01 * (sim.data.qvel**2).sum(dim=1)
+    if not data.default_root_state.numel():
+        return cost
+    root, default = data.root_link_pose_w, data.default_root_state
+    cost = cost + ((root[:, :3] - default[:, :3]) ** 2).sum(dim=1)
+    turned = (root[:, 3:7] * default[:, 3:7]).sum(dim=1)
+    return cost + 4 * (1 - turned**2)
