@@ -200,6 +200,7 @@ FILM := $(BIN)/simstate render quadruped --envs 4 --noise 5 --overlays contacts 
 docs: $(READY)-docs
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/figures.py
+	$(BIN)/python docs/identify_chart.py
 	$(BIN)/python docs/architecture.py
 	$(BIN)/python docs/charts.py
 	$(BIN)/python docs/flight_charts.py
