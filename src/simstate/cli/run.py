@@ -162,7 +162,7 @@ class RunCommand:
         sim: Simulation,
         out: Console,
         path: Trajectory | None,
-        film: Film | None,
+        film: FilmWriter | None,
     ) -> tuple[int, float]:
         """Step to the end or to Ctrl-C; steps done, and the time they took [s]."""
         total, done, spent = self._total_steps(sim), 0, 0.0
