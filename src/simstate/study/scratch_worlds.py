@@ -115,7 +115,7 @@ def branch(host: Any, start: Rows, worlds: Tensor, target: Any) -> None:
 
 
 def _share_reset(slot: Slot, mine: Slot, worlds: Tensor) -> None:
-    """Let a slot of scratch worlds be reset as the original's is."""
+    """Give a slot of scratch worlds the reset of the original."""
     initial = slot.initial
     if initial is None or slot.shared or slot.reset == "keep":
         return
