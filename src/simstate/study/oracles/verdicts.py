@@ -73,8 +73,7 @@ class Report:
 
 
 def relative_error(value: Tensor, reference: Tensor) -> float:
-    """Return the largest difference, relative to the largest reference value or to
-    1."""
+    """Return the largest difference, relative to the largest reference or to 1."""
     value, reference = value.to(torch.float64), reference.to(torch.float64)
     if value.shape != reference.shape:
         return float("nan")
