@@ -139,8 +139,7 @@ class Command(ABC):
         self.error_sum += self.error()
 
     def due(self, dt: float) -> Tensor:
-        """Advance the clock [s]; return the worlds that are due, a mask;
-        (num_envs,)."""
+        """Advance the clock [s]; return the mask of due worlds; (num_envs,)."""
         self.time_left -= dt
         return self.time_left <= 0.0
 

@@ -452,7 +452,7 @@ def camera_grey(env: Env, camera: str) -> Tensor:
 def camera_depth(env: Env, camera: str, far: float | None = None) -> Tensor:
     """Distances along a camera's optical axis [m]; (num_envs, H, W, 1).
 
-    0 where nothing is hit; with `far`, that is `far` [m], and so is all beyond it.
+    0 where nothing is hit; with `far`, that is `far`, and so is all beyond it.
     """
     depth = env.sim.cameras[camera].depth[..., None]
     if far is None:
