@@ -23,6 +23,7 @@ import dynamics
 import entity_data
 import env_step
 import free_flight
+import futures
 import growth
 import integrators
 import parameters
@@ -39,6 +40,7 @@ PARTS: dict[str, tuple[Part, ...]] = {
     "unified_state": (unified_state.converting,),
     "parameters": (parameters.following,),
     "env_step": (env_step.stepping,),
+    "futures": (futures.branching, futures.against_rollout),
     "recording": (recording.stepping, recording.again),
     "free_flight": (free_flight.flying, free_flight.one_aircraft),
     "integrators": (integrators.fixed_steps, integrators.adaptive_steps),

@@ -235,15 +235,18 @@ def test_time_goes_on_where_worlds_begin_anew(make_sim, tmp_path, monkeypatch):
         assert (np.diff(x[~np.isnan(x)]) > 0).all()
     broken = [np.isnan(line.get_ydata()).sum() for line in begun_anew.lines]
     assert broken == [0, 0, 1, 1, 0, 0]  # two joints of three worlds
-    assert "since the first" in begun_anew.get_xlabel()
-    assert other.get_xlabel() == "time [s]"
+    assert "since the first" in drawn[0].get_supxlabel()
+    assert drawn[1].get_supxlabel() == "time [s]"
+    assert drawn[1].get_suptitle() == "world 2"
     np.testing.assert_array_equal(other.lines[0].get_xdata(), found.time[:, 2])
-    for axes in (begun_anew, other):
-        told = [text.get_text() for text in axes.get_legend().get_texts()]
+    for figure in drawn:
+        (legend,) = figure.legends
+        told = [text.get_text() for text in legend.get_texts()]
         assert told == ["shoulder", "elbow"]
-        assert (axes.get_title(loc="left"), axes.get_ylabel()) == (
-            "arm.joint_pos", "rad",
-        )  # fmt: skip
+        assert figure.axes[0].get_title(loc="left") == "arm.joint_pos [rad]"
+    shades = [line.get_alpha() for line in begun_anew.lines]
+    assert shades == sorted(shades, reverse=True)
+    assert shades[0] > shades[2] > shades[4]
     colours = [line.get_color() for line in begun_anew.lines]
     assert colours == 3 * colours[:2]
     assert colours[0] != colours[1]

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +23,10 @@ MOST_WORLDS = 16
 """Maximum number of worlds in a figure unless specified."""
 MOST_NAMED = 20
 """Maximum number of components with a label in a figure."""
+_COLUMNS = 4
+"""Maximum number of panels side by side."""
+_SIDE = re.compile(r"(?i)left|right|[lr]|[fhr][lr]|front|rear|hind|[xyz]|[0-9]+")
+"""Parts of names that tell joints of one kind apart."""
 _STYLES = ("-", "--", ":", "-.")
 """Line styles, each for ten colours."""
 
@@ -90,7 +96,7 @@ def draw(
     components: Mapping[str, Sequence[str]] | None = None,
     elapsed: Tensor | None = None,
 ) -> None:
-    """Draw each quantity over time, a line for each world and component.
+    """Draw quantities over time, a panel for each kind of component; world as shade.
 
     Args:
         samples: what was kept.
@@ -103,60 +109,117 @@ def draw(
     """
     path = as_path("path", path)
     check_figure_file(path)
-    figure = new_figure(8.0, 1.0 + 2.0 * len(names))
-    grid = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]
+    panels = [
+        panel for name in names for panel in _panels(samples, name, components or {})
+    ]
+    columns = min(_COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = new_figure(3.2 * columns + 1.5, 1.4 + 2.1 * rows)
+    grid = figure.subplots(rows, columns, sharex=True, squeeze=False)
+    for spare in grid.flat[len(panels) :]:
+        spare.set_axis_off()
     time = samples.time.double()
     again = time.diff(dim=0) < 0
     begins_anew = bool(again[:, list(worlds.values())].any())
     over = time
     if elapsed is not None and begins_anew:
         over = elapsed.double()[:, None].expand_as(time)
-    for axes, name in zip(grid, names, strict=True):
-        values = samples[name]
+    inks = {
+        m: k for k, m in enumerate(dict.fromkeys(m for p in panels for m in p.members))
+    }
+    for axes, panel in zip(grid.flat, panels, strict=False):
+        values = samples[panel.name]
         flat = values.reshape(*values.shape[:2], -1).double()
-        labels = _labels(name, flat.shape[2], worlds, (components or {}).get(name, ()))
         for number, place in enumerate(worlds.values()):
             breaks = again[:, place].nonzero().flatten() + 1
             x = _broken(over[:, place, None], breaks)[:, 0]
             y = _broken(flat[:, place], breaks)
-            for k in range(flat.shape[2]):
-                curve = k if flat.shape[2] > 1 else number
-                style = _STYLES[curve // 10 % len(_STYLES)]
-                label = labels.get((number, k))
+            shade = 1.0 - 0.75 * number / max(len(worlds) - 1, 1)
+            for k, member in zip(panel.components, panel.members, strict=True):
+                style = _STYLES[inks[member] // 10 % len(_STYLES)]
                 axes.plot(
-                    x, y[:, k], style, color=f"C{curve % 10}", linewidth=1.0,
-                    label=label,
+                    x, y[:, k], style, color=f"C{inks[member] % 10}", alpha=shade,
+                    linewidth=1.1, label=member if number == 0 else None,
                 )  # fmt: skip
-        axes.set_title(name, loc="left", fontsize="medium")
-        axes.set_ylabel(samples.units[name])
+        axes.set_title(panel.title, loc="left", fontsize="small")
         axes.grid(visible=True, alpha=0.3)
-        if labels:
-            axes.legend(
-                loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False,
-                fontsize="x-small", ncols=1 + (len(labels) - 1) // 10,
-            )  # fmt: skip
-    since = "time since the first sample [s]"
-    grid[-1].set_xlabel(since if over is not time else "time [s]")
+    since = "time since the first sample [s]" if over is not time else "time [s]"
+    figure.supxlabel(since, fontsize="small")
+    figure.suptitle(_worlds_text(list(worlds)), fontsize="medium")
+    _add_legend(figure, grid)
     save_figure(figure, path)
 
 
-def _labels(
-    name: str, width: int, worlds: Mapping[int, int], components: Sequence[str]
-) -> dict[tuple[int, int], str]:
-    """Return the labels of curves by (position of the world, component); {} for none.
+@dataclass(frozen=True)
+class _Panel:
+    """Components of a quantity that share an axis."""
 
-    Each component has a colour, the same in all worlds; where there is one alone, each
-    world has.
-    """
+    name: str
+    title: str
+    components: list[int]
+    members: list[str]
+    """Names of the curves; "" for a single one."""
+
+
+def _panels(
+    samples: Samples, name: str, labels: Mapping[str, Sequence[str]]
+) -> list[_Panel]:
+    """The panels of a quantity, one for each kind of joint or of other components."""
+    width = samples[name][0, 0].numel()
+    known = labels.get(name, ())
+    names = list(known) if len(known) == width else [f"[{k}]" for k in range(width)]
+    unit = samples.units[name]
     if width == 1:
-        many = {(n, 0): f"world {world}" for n, world in enumerate(worlds)}
-        return many if 1 < len(worlds) <= MOST_WORLDS else {}
-    if width > MOST_NAMED:
-        return {}
-    return {
-        (0, k): components[k] if len(components) == width else f"{name}[{k}]"
-        for k in range(width)
-    }
+        return [_Panel(name, f"{name} [{unit}]", [0], [""])]
+    kinds: dict[str, list[tuple[int, str]]] = {}
+    for k, label in enumerate(names):
+        member, kind = split_name(label)
+        kinds.setdefault(kind, []).append((k, member))
+    if len(kinds) == width or width > MOST_NAMED * 4:  # nothing is of the same kind
+        kinds = {"": list(enumerate(names))}
+    return [
+        _Panel(
+            name, _title(name, kind, unit),
+            [k for k, _ in found], [member for _, member in found],
+        )
+        for kind, found in kinds.items()
+    ]  # fmt: skip
+
+
+def _title(name: str, kind: str, unit: str) -> str:
+    what = f"{name}, {kind}" if kind else name
+    return what if "[" in kind else f"{what} [{unit}]"
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Split a joint's name into side or number, and kind: "FL_hip" → "FL", "hip"."""
+    bare, _, unit = name.partition(" [")
+    tokens = re.split(r"[_/ ]+|(?<=[a-z])(?=[0-9])", bare)
+    sides = [t for t in tokens if _SIDE.fullmatch(t)]
+    kind = "_".join(t for t in tokens if t and not _SIDE.fullmatch(t))
+    if not sides or not kind:
+        return name, ""
+    return "_".join(sides), kind + (f" [{unit}" if unit else "")
+
+
+def _worlds_text(worlds: Sequence[int]) -> str:
+    """The worlds of a figure, in the order of their shades."""
+    if len(worlds) == 1:
+        return f"world {worlds[0]}"
+    return f"worlds {', '.join(map(str, worlds))}, from dark to light"
+
+
+def _add_legend(figure: Any, grid: Any) -> None:
+    """One legend for all panels, if curves have names."""
+    found: dict[str, Any] = {}
+    for axes in grid.flat:
+        for line, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, line)
+    if 0 < len(found) <= 2 * MOST_NAMED:
+        figure.legend(
+            found.values(), found, loc="outside right upper", fontsize="x-small",
+            frameon=False, ncols=1 + (len(found) - 1) // 24,
+        )  # fmt: skip
 
 
 def _broken(rows: Tensor, at: Tensor) -> Any:

@@ -27,7 +27,7 @@ GROUPS = {
     "Run": ("run", "integrate", "record", "render", "bench"),
     "Recordings": ("replay", "plot", "export", "info", "diff"),
     "Learn": ("tasks", "new-task", "train", "play", "collect", "runs"),
-    "Study": ("align", "dispersions", "plan"),
+    "Study": ("align", "dispersions", "identify", "plan"),
     "Help": ("report",),
 }
 """The commands by subject; `new-task` is `NewTaskCommand` of `new_task.py`."""

@@ -39,6 +39,8 @@ class DispersionsCommand:
     """Seed of all draws and of the worlds' noise."""
     confidence: float = 0.95
     """Probability with which the bounds hold."""
+    parameters: Path | None = None
+    """A fit.json of `simstate identify`: each world also draws its parameters."""
     out: Path | None = None
     """A folder for worlds.csv, envelopes.png and worst.npz, a snapshot to replay."""
     ray: Ray = None
@@ -51,6 +53,10 @@ class DispersionsCommand:
         from simstate.study.dispersions import load_study
 
         study = load_study(self.file)
+        if self.parameters is not None:
+            from simstate.study.identification import FittedParameters
+
+            study = FittedParameters.load(self.parameters).scatter(study)
         number("--confidence", self.confidence, more_than=0, less_than=1)
         if self.out is not None:
             if self.out.exists() and not self.out.is_dir():
@@ -77,8 +83,10 @@ class DispersionsCommand:
     def _table(self, rows: list[Row]) -> Table:
         share = f"{100 * self.confidence:g} %"
         table = Table(title=f"{self.file.name}: {self.worlds} worlds, seed {self.seed}")
-        for head in ("result", "statistic", "value", f"{share} from", "to"):
-            table.add_column(head, justify="left" if head < "s" else "right")
+        for head in ("result", "statistic"):
+            table.add_column(head)
+        for head in ("value", f"{share} from", "to"):
+            table.add_column(head, justify="right")
         for row in rows:
             name = f"{row.result} \\[{row.unit}]" if row.unit else row.result
             cells = ("" if math.isnan(x) else f"{x:.6g}" for x in (row.low, row.high))

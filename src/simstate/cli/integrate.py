@@ -47,7 +47,8 @@ class IntegrateCommand:
     """Seed of the initial velocities."""
     engine: Engine = "native"
     plot: Path | None = None
-    """Draw the drifts into this image file."""
+    """Draw the scheme's drifts, without damping and actuation, into this file: .png,
+    .svg or .pdf."""
     json: Json = False
     debug: Debug = False
 
@@ -59,9 +60,9 @@ class IntegrateCommand:
         sim = self._simulation()
         self._start(sim)
         found = step.report(sim, self.seconds)
-        parts = self._energy_parts(sim, found)
+        parts, alone = self._energy_parts(sim, found)
         if self.plot is not None:
-            found.plot(self.plot)
+            alone.plot(self.plot)
         drawn = [] if self.plot is None else [f"Plot: {self.plot}"]
         facts = found.to_dict() | {"energy": parts}
         return Answer(facts, [_table(found, self.model, parts), *drawn])
@@ -73,7 +74,7 @@ class IntegrateCommand:
 
     def _energy_parts(
         self, sim: Simulation, found: step.ConservationReport
-    ) -> dict[str, float]:
+    ) -> tuple[dict[str, float], step.ConservationReport]:
         """The change of energy by the model's own doing, and by the scheme's.
 
         The scheme's is that of the same run without damping and actuation.
@@ -85,15 +86,16 @@ class IntegrateCommand:
         model, removed = conservative_model(sim.model)
         change = float(found.energy[-1] - found.energy[0])
         if not removed:
-            return {"the scheme alone": change}
+            return {"the scheme alone": change}, found
         alone = Simulation(
             model, engine=self.engine, integrator=self._integrator(), seed=self.seed
         )
         alone.data.qpos[:] = sim.data.qpos
         self._start(alone)
-        energy = step.report(alone, self.seconds).energy
-        scheme = float(energy[-1] - energy[0])
-        return {" and ".join(removed): change - scheme, "the scheme alone": scheme}
+        undamped = step.report(alone, self.seconds)
+        scheme = float(undamped.energy[-1] - undamped.energy[0])
+        parts = {" and ".join(removed): change - scheme, "the scheme alone": scheme}
+        return parts, undamped
 
     def _simulation(self) -> Simulation:
         from simstate.simulation import Simulation

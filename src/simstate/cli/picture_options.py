@@ -83,9 +83,9 @@ class PictureOptions:
             sheet=self.sheet,
         )  # fmt: skip
 
-    def film(self, course: Course, out: Path, most: int = MOST_WORLDS) -> Film:
+    def film(self, course: Course, out: Path, most: int = MOST_WORLDS) -> FilmWriter:
         """Start a film of the first worlds of a course."""
-        return Film(self.drawing(course, most).picture, out, self.fps)
+        return FilmWriter(self.drawing(course, most).picture, out, self.fps)
 
     def write(self, course: Course, out: Path, seconds: float) -> None:
         """Play a course for a time [s], and write its end or a film of it."""
@@ -105,7 +105,7 @@ class PictureOptions:
                 film.add(elapsed)
 
 
-class Film(Closing):
+class FilmWriter(Closing):
     """A film that is drawn while worlds are simulated.
 
     Args:

@@ -31,7 +31,7 @@ from simstate.cli.picture_options import PictureOptions
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from simstate.cli.picture_options import Film
+    from simstate.cli.picture_options import FilmWriter
     from simstate.cli.trajectory import Trajectory
     from simstate.entity import Entity, Quantity
     from simstate.scene import SceneCfg
@@ -123,7 +123,7 @@ class RunCommand:
             self._print_next(out)
         return Answer(self._facts(sim, steps, elapsed, bare, code), [], code)
 
-    def _start_film(self, sim: Simulation, path: Path) -> Film:
+    def _start_film(self, sim: Simulation, path: Path) -> FilmWriter:
         from simstate.view import Course
 
         course = Course(sim, sim.rays)
@@ -162,7 +162,7 @@ class RunCommand:
         sim: Simulation,
         out: Console,
         path: Trajectory | None,
-        film: Film | None,
+        film: FilmWriter | None,
     ) -> tuple[int, float]:
         """Step to the end or to Ctrl-C; steps done, and the time they took [s]."""
         total, done, spent = self._total_steps(sim), 0, 0.0

@@ -78,6 +78,8 @@ class TrainCommand(TaskCommand):
     """Train with all combinations of values, such as env.rewards.track.weight=1,2."""
     without: tuple[str, ...] = ()
     """Terms of the task to leave out, such as env.events.push."""
+    parameters: Path | None = None
+    """A fit.json of `simstate identify`: each world draws its parameters from it."""
     engine: Literal["native", "warp"] | None = None
     """CPU threads in float64, which is the default, or MuJoCo Warp in float32."""
     device: str | None = None
@@ -183,6 +185,7 @@ class TrainCommand(TaskCommand):
             without=(*base.without, *self.without),
             output=dataclasses.replace(base.output, **self._given(*_OUTPUT)),
             **self._start(),
+            **self._parameters(),
             **self._given("seed", "engine", "device"),
         )
 
@@ -193,6 +196,15 @@ class TrainCommand(TaskCommand):
         if self.start_from is None:
             return {}
         return {"start_from": str(find_checkpoint(self.start_from).resolve())}
+
+    def _parameters(self) -> dict[str, str]:
+        """Return the file of fitted parameters, if one was named."""
+        from simstate.study.identification import FittedParameters
+
+        if self.parameters is None:
+            return {}
+        FittedParameters.load(self.parameters)  # an error now, not in the run
+        return {"parameters": str(self.parameters.resolve())}
 
     def _given(self, *names: str) -> dict[str, Any]:
         """The options that were said."""

@@ -26,6 +26,7 @@ from simstate.env.parameter_events import (
     Operation,
     about,
     combined,
+    draw_fitted_parameters,
     model_ids,
     nominal,
     randomize_parameter,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Impulses",
     "apply_external_wrench",
+    "draw_fitted_parameters",
     "place_on_tile",
     "push_by_setting_velocity",
     "randomize_com",

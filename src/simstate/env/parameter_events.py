@@ -1,4 +1,6 @@
-"""An event for any parameter of the model: drawn by world, about the model's own value.
+"""Events for any parameter of the model, drawn by world.
+
+One draws about the model's own value, one from a fitted distribution.
 
 The named events of `simstate.env.events` know what goes together (a mass and its
 inertia, stiffness and damping); this one changes one field and nothing else.
@@ -6,6 +8,7 @@ inertia, stiffness and damping); this one changes one field and nothing else.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
@@ -14,13 +17,16 @@ import mujoco
 import torch
 from torch import Tensor
 
-from simstate.base.errors import InvalidInputError, listed, unknown_name
+from simstate.base.errors import InvalidInputError, listed, unknown_name, warn
 from simstate.engine.engine import model_value
 from simstate.env.commands import Range
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
+from simstate.env.env_cfg import EnvCfg, EventTermCfg
 from simstate.env.observations import ROBOT
+from simstate.env.scene_needs import moves_com
 from simstate.math.elementwise import power
 from simstate.scene.objects import OBJECTS, OBJECTS_OF_FIELDS
+from simstate.study.identification.fit import FittedParameters
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -73,6 +79,31 @@ def randomize_parameter(
     drawn = drawn.reshape(env_ids.shape[0], -1, len(chosen)).to(flat)
     flat[:, :, chosen] = combined(flat[:, :, chosen], drawn, operation)
     env.sim.write_parameter(field, flat.reshape(values.shape), elements, env_ids)
+
+
+@moves_com
+@resolves_entities
+def draw_fitted_parameters(
+    env: Env, env_ids: Tensor, file: str, asset_cfg: SceneEntityCfg = ROBOT
+) -> None:
+    """Draw parameters from the distribution that `simstate identify` has fitted.
+
+    Those that the scene has no place for (a delay of actuators without `max_delay_s`,
+    the bias of an encoder) are left out with a warning. `file` is its fit.json, and the
+    elements belong to `asset_cfg`.
+    """
+    fitted = FittedParameters.load(file)
+    count = len(fitted.parameters)
+    drawn = fitted.sample(env.rng.normal(env_ids, count).cpu())
+    missing = fitted.write(env.sim, drawn, env_ids)
+    if missing:
+        warn(f"{file}: {', '.join(missing)} has no place in the task, and is left out.")
+
+
+def with_fitted(cfg: EnvCfg, file: str) -> EnvCfg:
+    """Return a task whose worlds draw fitted parameters at the start."""
+    event = EventTermCfg(draw_fitted_parameters, params={"file": file}, mode="startup")
+    return dataclasses.replace(cfg, events={**cfg.events, "fitted_parameters": event})
 
 
 def elements_of(

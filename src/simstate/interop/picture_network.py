@@ -7,7 +7,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import io
 from typing import Any
 
 import torch
@@ -58,7 +60,10 @@ class PictureNetwork(CNNModel):
             name: PictureCNN(input_dim=dim, input_channels=channels, **cnn_cfg)
             for name, dim, channels in sizes
         }
-        super().__init__(obs, obs_groups, obs_set, output_dim, cnns=cnns, **settings)
+        with contextlib.redirect_stdout(io.StringIO()):  # it says that they are given
+            super().__init__(
+                obs, obs_groups, obs_set, output_dim, cnns=cnns, **settings
+            )
 
     def as_onnx(self, verbose: bool = False) -> nn.Module:
         """Return the module that is exported: see `ExportedNetwork`."""

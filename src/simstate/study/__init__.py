@@ -1,16 +1,23 @@
-"""Analyses of a model: laws, linear models, derivatives, dispersions, futures."""
+"""Analyses of a model: laws, derivatives, dispersions, futures, identification."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from simstate.study import dispersions, linear, oracles, planners
+    from simstate.study import (
+        dispersions,
+        identification,
+        linear,
+        oracles,
+        planners,
+    )
     from simstate.study.derivative_estimates import Derivatives, derivatives
     from simstate.study.differentiable_rollout import (
         DifferentiableRollout,
         differentiable,
     )
     from simstate.study.future_worlds import Futures, futures
+    from simstate.study.identification.identifying import identify
 
 __all__ = [
     "Derivatives",
@@ -20,6 +27,8 @@ __all__ = [
     "differentiable",
     "dispersions",
     "futures",
+    "identification",
+    "identify",
     "linear",
     "oracles",
     "planners",
@@ -32,6 +41,7 @@ _HOMES = {
     "derivatives": "derivative_estimates",
     "differentiable": "differentiable_rollout",
     "futures": "future_worlds",
+    "identify": "identification.identifying",
 }
 """The modules of functions and classes; other names are packages."""
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 from simstate.base.checks import all_of, instance_of, number, one_of, whole_number
 from simstate.base.errors import SnapshotError, UnknownNameError
 from simstate.env import EnvCfg, TrainCfg, tasks
+from simstate.env.parameter_events import with_fitted
 from simstate.env.setting_changes import with_settings, without
 from simstate.env.task import Task
 from simstate.train.checkpoint import Content
@@ -60,6 +61,9 @@ class RunCfg:
     start_from: str | None = None
     """Another run or a checkpoint of it, whose networks this one begins with; None: it
     begins with random ones."""
+    parameters: str | None = None
+    """A file of `simstate identify`: each world draws its parameters from it at the
+    start; None: the task's own."""
     output: OutputCfg = field(default_factory=OutputCfg)
 
     def __post_init__(self) -> None:
@@ -70,6 +74,8 @@ class RunCfg:
         all_of("without", self.without, str)
         if self.start_from is not None:
             instance_of("start_from", self.start_from, str)
+        if self.parameters is not None:
+            instance_of("parameters", self.parameters, str)
 
     @staticmethod
     def for_task(reference: str, **changes: Any) -> RunCfg:
@@ -110,7 +116,8 @@ class RunCfg:
     def env_cfg(self) -> EnvCfg:
         """The task's environment with the settings of this run."""
         cfg = without(self.find_task().env_cfg(), "env", self.without)
-        return with_settings(cfg, "env", self.settings)
+        cfg = with_settings(cfg, "env", self.settings)
+        return cfg if self.parameters is None else with_fitted(cfg, self.parameters)
 
 
 def check_no_code(

@@ -21,7 +21,8 @@ from simstate.scene import CameraCfg
 EYE = CameraCfg(
     pos=(0.0, -2.4, 1.35), look_at=(0.0, 0.0, 1.35), fovy=21.0, width=72, height=30
 )
-TRAINED = "not trained yet"
+TRAINED = "10 of 64 fell in 10 s"
+CORE_SECONDS = 115
 
 
 def env_cfg() -> EnvCfg:

@@ -1,0 +1,122 @@
+"""`simstate identify`: parameters of a model from a log, with intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+from rich.table import Table
+
+from simstate.cli.answer import Answer
+from simstate.cli.model_scene import ENTITY, scene_of
+from simstate.cli.options import Debug, Json, Model, check_writable
+
+if TYPE_CHECKING:
+    from simstate.study.identification import Fit
+
+
+@dataclass
+class IdentifyCommand:
+    """Fit parameters of a model to a log, and state what the log does not determine.
+
+    Columns of the log have the names of quantities (robot.joint_pos), raw fields (qpos)
+    or sensors; commands are the column ctrl. Part of the log is held out and predicted.
+
+    Example: simstate identify cartpole --log run.simrec --free "robot joints: damping"
+    """
+
+    model: Model
+    log: Annotated[Path, tyro.conf.arg(metavar="FILE")]
+    """A recording (.simrec), .mcap, .csv, .hdf5, or a LeRobot folder."""
+    free: str
+    """Parameters, such as "robot joints: damping, armature; robot body base: mass, com;
+    delay", each perhaps with bounds: "mass 1 .. 9"."""
+    out: Path | None = None
+    """Write the result, a distribution for --parameters of train and dispersions."""
+    report: Path | None = None
+    """Write a page with estimates and curves (.html)."""
+    mjcf: Path | None = None
+    """Write the model with the estimates (.xml)."""
+    outputs: tuple[str, ...] = ()
+    """Columns to predict; by default positions, velocities and sensors."""
+    rename: tuple[str, ...] = ()
+    """Names of the log's columns that differ, such as q=robot.joint_pos."""
+    world: int | None = None
+    """World of a recording; by default the first."""
+    episode: int | None = None
+    """Episode of a recording or data set."""
+    start: float | None = None
+    """Start of the part of the log that is used [s]."""
+    end: float | None = None
+    """End of the part of the log that is used [s]."""
+    rate: float | None = None
+    """Samples per second of a log without time [Hz]."""
+    window: float | None = None
+    """Length of a window [s]; by default an eighth of the log, at most 1 s."""
+    held_out: float = 0.25
+    """Part of the log that is predicted and not fitted."""
+    confidence: float = 0.95
+    """Probability with which each interval holds."""
+    json: Json = False
+    debug: Debug = False
+
+    def execute(self) -> Answer:
+        """Run the command; the estimates."""
+        from simstate.base.errors import InvalidInputError
+        from simstate.data.logs import read_log
+        from simstate.study.identification import identify
+        from simstate.study.identification.fit_report import write_report
+
+        for option in ("out", "report", "mjcf"):
+            check_writable(f"--{option}", getattr(self, option))
+        log = read_log(
+            self.log, world=self.world, episode=self.episode, start=self.start,
+            end=self.end, rate=self.rate,
+        )  # fmt: skip
+        for pair in self.rename:
+            old, equals, new = pair.partition("=")
+            if not equals:
+                raise InvalidInputError(f"--rename {pair!r} must be OLD=NEW.")
+            log = log.declare(old, name=new)
+        fit = identify(
+            scene_of(self.model), log, self.free, outputs=self.outputs or None,
+            held_out=self.held_out, window=self.window, confidence=self.confidence,
+        )  # fmt: skip
+        if self.out is not None:
+            fit.save(self.out)
+        if self.report is not None:
+            write_report(fit, self.report, f"{self.model}: {self.log.name}")
+        if self.mjcf is not None:
+            from simstate.base.files import write_atomically
+            from simstate.scene.load import load_spec
+
+            spec = load_spec(scene_of(self.model).entities[ENTITY].model)
+            fit.change_spec(spec)
+            spec.compile()
+            write_atomically(self.mjcf, spec.to_xml().encode())
+        written = [str(x) for x in (self.out, self.report, self.mjcf) if x is not None]
+        lines = [f"Not determined: {text}" for text in fit.undetermined]
+        lines += [f"Assumed: {text}" for text in fit.notes]
+        lines += [f"Written: {', '.join(written)}"] if written else []
+        return Answer(fit.to_json(), [self._estimates(fit), self._misfits(fit), *lines])
+
+    def _estimates(self, fit: Fit) -> Table:
+        table = Table(title=f"{self.model}: {self.log.name}")
+        share = f"{100 * fit.confidence:g} %"
+        for head in ("parameter", "model", "estimate", f"{share} from", "to", "unit"):
+            table.add_column(head, justify="left" if head[0] in "pu" else "right")
+        for one in fit.estimates:
+            cells = (one.nominal, one.value, one.low, one.high)
+            table.add_row(one.name, *(f"{x:.5g}" for x in cells), one.unit)
+        return table
+
+    def _misfits(self, fit: Fit) -> Table:
+        table = Table(title="Error (rms) before and after")
+        for head in ("column", "fitted part", "→", "held out", "→ ", "unit"):
+            table.add_column(head, justify="left" if head[0] in "cu" else "right")
+        for inside, outside in zip(fit.fitted, fit.held_out, strict=True):
+            cells = (inside.nominal, inside.fitted, outside.nominal, outside.fitted)
+            table.add_row(inside.column, *(f"{x:.3g}" for x in cells), inside.unit)
+        return table

@@ -1,0 +1,19 @@
+"""Identification: parameters of a model from logs, and what logs do not determine.
+
+fit = identify(scene, read_log("run.mcap"), "robot joints: damping, armature; delay")
+print(fit)  # estimates with intervals, the held-out error, what is not determined
+"""
+
+from simstate.study.identification.fit import Estimate, Fit, FittedParameters, Misfit
+from simstate.study.identification.free_parameters import FreeParameter, parse_free
+from simstate.study.identification.identifying import identify
+
+__all__ = [
+    "Estimate",
+    "Fit",
+    "FittedParameters",
+    "FreeParameter",
+    "Misfit",
+    "identify",
+    "parse_free",
+]

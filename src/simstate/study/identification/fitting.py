@@ -1,0 +1,352 @@
+"""Fitting: parameters and initial states of windows by Gauss-Newton.
+
+The minimiser is that of `mujoco.sysid`, `mujoco.minimize.least_squares`. Residuals and
+Jacobian are computed here, for two reasons. `mujoco.sysid` compiles a model for each
+column of the Jacobian; here a column is a row of per-world parameters. It has a column
+for each number, and the initial states of windows would be many; the state of a window
+affects that window only, so that one component of all windows is perturbed in one
+column. `mujoco.sysid.optimize` itself is not called, because it prints every iteration
+and has no test of the reduction: near the noise it goes on for dozens of rollouts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from simstate.base.errors import InvalidInputError
+from simstate.base.extras import library
+from simstate.scene.build import BuiltScene
+from simstate.study.identification.free_parameters import FreeParameter
+from simstate.study.identification.prediction import Costs, Predicted, Predictor
+from simstate.study.identification.windows import (
+    States,
+    Windows,
+    measured_states,
+    state_noise,
+)
+
+Array = NDArray[np.float64]
+
+STEP = 1e-5
+"""Width of differences, in the scale of each parameter; of states in rad or m."""
+_TIGHT = (5.0, 0.5, 0.05)
+"""Tolerances of the continuity of windows, in the noise of the state: loose first, so
+that the states need not follow the parameters exactly while these are still wrong."""
+_REWEIGHTED = 1.15
+"""Noise that turns out to differ by more than this factor is used in another fit."""
+
+
+_ENOUGH = 1e-4
+"""Reduction of half the sum of squared residuals, in units of the noise, below which an
+iteration is the last: far less than the noise lets the estimates be known."""
+
+
+class _Converged(Exception):  # noqa: N818 (no error)
+    """Ends the minimiser, which has no test of the reduction."""
+
+
+@dataclass
+class Solution:
+    """Parameters and states at which the residuals are smallest."""
+
+    theta: Array
+    residual: Array
+    """Residuals divided by their noise; shape (rows,)."""
+    jacobian: Array
+    """Of the residuals by theta and by the tangents of all states."""
+    noise: list[Array]
+    """Noise of each output's components."""
+    predicted: Predicted
+    """Predictions; one column."""
+    costs: Costs
+
+
+class Problem:
+    """Residuals of windows as a function of parameters and initial states.
+
+    Args:
+        scene: the compiled scene.
+        windows: parts of the log.
+        parameters: those that are free.
+        start: values of the parameters at which the fit starts.
+        are_states_free: False: the states of the log are taken as they are.
+        is_continuous: True if a window ends where the next one starts.
+        num_threads: threads of the simulation; None: all.
+        are_parameters_fixed: True to fit the states only.
+    """
+
+    def __init__(
+        self,
+        scene: BuiltScene,
+        windows: Windows,
+        parameters: Sequence[FreeParameter],
+        start: Array,
+        are_states_free: bool,
+        is_continuous: bool,
+        num_threads: int | None,
+        are_parameters_fixed: bool = False,
+    ) -> None:
+        self.windows, self.parameters = windows, list(parameters)
+        self._start = start
+        self._free = 0 if are_parameters_fixed else len(parameters)
+        self.model = scene.model
+        default = np.array(scene.default.qpos, np.float64)
+        self.base = measured_states(windows, self.model, default)
+        self._width = self.base.width if are_states_free else 0
+        tied = windows.is_continued & is_continuous & are_states_free
+        self._tied = np.flatnonzero(tied)
+        self._bounds = (
+            np.array([one.low for one in parameters]),
+            np.array([one.high for one in parameters]),
+        )
+        self.scales = np.array([one.scale for one in parameters])
+        self.noise = [one.noise() for one in windows.signals[0].outputs]
+        self._tolerance = _TIGHT[-1]
+        self._state_noise = state_noise(windows, self.model, self.noise)
+        self.costs = Costs()
+        make = (scene, windows, self.parameters)
+        self._one = Predictor(*make, 1, num_threads, self.costs)
+        columns = self._free + self._width
+        self._many = Predictor(*make, max(columns, 1), num_threads, self.costs)
+        self._last: tuple[bytes, Predicted] | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of unknowns."""
+        return self._free + self._width * len(self.windows)
+
+    def minimise(self, max_iterations: int, is_reweighted: bool = True) -> Solution:
+        """Return the best parameters and states.
+
+        With `is_reweighted`, the noise of the outputs is found on the way.
+        """
+        x = np.zeros(self.size)
+        x[: self._free] = (self._start / self.scales)[: self._free]
+        for _ in range(4 if is_reweighted else 1):
+            self._state_noise = state_noise(self.windows, self.model, self.noise)
+            for tolerance in _TIGHT if len(self._tied) else _TIGHT[-1:]:
+                self._tolerance = tolerance
+                x = self._optimised(x, max_iterations)
+            if not is_reweighted:
+                break
+            before, self.noise = self.noise, self._found_noise(x)
+            ratio = np.concatenate(self.noise) / np.concatenate(before)
+            if (ratio < _REWEIGHTED).all() and (ratio > 1 / _REWEIGHTED).all():
+                break
+        residual = self.residual(x)
+        return Solution(
+            theta=self._split(x)[0],
+            residual=residual,
+            jacobian=self.jacobian(x, residual) if self._free else np.zeros((0, 0)),
+            noise=self.noise,
+            predicted=self.predicted(x),
+            costs=self.costs,
+        )
+
+    def _optimised(self, x: Array, max_iterations: int) -> Array:
+        """Minimise by MuJoCo's Gauss-Newton, in unknowns of unit scale."""
+        if not len(x):
+            return x
+        minimize = library("mujoco.minimize", "sysid", "Identifications")
+        free = self.parameters[: self._free]
+        span = np.full(len(x) - self._free, 1e6)
+        low = np.append([one.low / one.scale for one in free], x[self._free :] - span)
+        high = np.append([one.high / one.scale for one in free], x[self._free :] + span)
+        best: list[Any] = [np.inf, x]
+
+        def jacobian(z: Array, r: Array) -> Array:
+            return self.jacobian(np.ravel(z), np.ravel(r))
+
+        def residual(z: Array) -> Array:
+            found = self.residual(np.ravel(z))
+            size = float(found @ found)
+            if size < best[0]:
+                best[:] = size, np.ravel(z).copy()
+            return found.reshape(-1, 1)
+
+        def stop(trace: list[Any]) -> None:
+            last = trace[-1]
+            if last.reduction < max(_ENOUGH, 1e-7 * last.objective) and (
+                last.regularizer < 1e-4
+            ):
+                raise _Converged
+
+        with contextlib.suppress(_Converged):
+            minimize.least_squares(
+                x, residual, [low, high],
+                jacobian,
+                mu_min=1e-6, mu_max=1e4, mu_factor=4.0, xtol=1e-9, gtol=1e-9,
+                max_iter=max_iterations, verbose=minimize.Verbosity.SILENT,
+                iter_callback=stop, x_scale="jac",
+            )  # fmt: skip
+        return best[1]
+
+    def predicted(self, x: Array) -> Predicted:
+        """Simulate all windows with one set of parameters and states."""
+        key = x.tobytes()
+        if self._last is None or self._last[0] != key:
+            theta, tangents = self._split(x)
+            states = moved(self.model, self.base, tangents[None])
+            self._last = key, self._one.predict(theta[None], states)
+        return self._last[1]
+
+    def residual(self, x: Array) -> Array:
+        """Return differences from the log, then of ends and starts of windows."""
+        _, tangents = self._split(x)
+        return self._residuals(self.predicted(x), tangents[None])[0]
+
+    def jacobian(self, x: Array, residual: Array) -> Array:
+        """Return the derivatives of all residuals by differences; (rows, size)."""
+        theta, tangents = self._split(x)
+        count, width, windows = self._free, self._width, len(self.windows)
+        step = np.full(count, STEP)
+        high = np.array([one.high / one.scale for one in self.parameters[:count]])
+        step[x[:count] + STEP > high] = -STEP
+        thetas = np.tile(theta, (count + width, 1))
+        thetas[np.arange(count), np.arange(count)] += step * self.scales[:count]
+        moves = np.tile(tangents, (count + width, 1, 1))
+        moves[count + np.arange(width), :, np.arange(width)] += STEP
+        states = moved(self.model, self.base, moves)
+        rows = self._residuals(
+            self._many.predict(thetas, states), moves, fixed=tangents
+        )
+        slopes = (rows - residual) / np.append(step, np.full(width, STEP))[:, None]
+        slopes[~np.isfinite(slopes)] = 0.0
+        found = np.zeros((len(residual), self.size))
+        found[:, :count] = slopes[:count].T
+        owner = self._row_windows()
+        for w in range(windows if width else 0):
+            mine = owner == w
+            first = count + w * width
+            found[mine, first : first + width] = slopes[count:, mine].T
+        self._add_starts(found, count)
+        return found
+
+    # Parts of residuals.
+
+    def _split(self, x: Array) -> tuple[Array, Array]:
+        count = self._free
+        tangents = x[count:].reshape(len(self.windows), self._width)
+        if not self._width:
+            tangents = np.zeros((len(self.windows), self.base.width))
+        if not count:
+            return self._start, tangents
+        return np.clip(x[:count] * self.scales, *self._bounds), tangents
+
+    def _residuals(
+        self, predicted: Predicted, tangents: Array, fixed: Array | None = None
+    ) -> Array:
+        """Return rows of residuals of each column; shape (columns, rows).
+
+        `fixed` are the tangents of the starts that the ends are compared with; None:
+        those of the column.
+        """
+        parts = [
+            ((values - samples.values) / noise).reshape(len(values), -1)
+            for values, samples, noise in zip(
+                predicted.outputs, self.windows.samples, self.noise, strict=True
+            )
+        ]
+        if len(self._tied):
+            starts = tangents if fixed is None else fixed[None]
+            begin = moved(self.model, self.base, starts)
+            gaps = differences(
+                self.model,
+                _rows(begin, self._tied + 1),
+                _rows(predicted.ends, self._tied),
+            )
+            weight = self._tolerance * self._state_noise
+            parts.append((gaps / weight).reshape(len(gaps), -1))
+        return np.concatenate(parts, axis=1)
+
+    def _row_windows(self) -> NDArray[np.intp]:
+        """Return the window whose start each row depends on through the dynamics."""
+        parts = [
+            np.repeat(samples.window, samples.values.shape[1])
+            for samples in self.windows.samples
+        ]
+        parts.append(np.repeat(self._tied, self.base.width))
+        return np.concatenate(parts)
+
+    def _add_starts(self, jacobian: Array, count: int) -> None:
+        """Add the derivatives of continuity by the starts of the next windows."""
+        width = self._width
+        row = len(jacobian) - len(self._tied) * width
+        for w in self._tied:
+            first = count + (w + 1) * width
+            block = np.arange(width)
+            jacobian[row + block, first + block] -= 1 / (
+                self._tolerance * self._state_noise
+            )
+            row += width
+
+    def _found_noise(self, x: Array) -> list[Array]:
+        """Return the noise of each component by its residuals."""
+        found: list[Array] = []
+        outputs = self.predicted(x).outputs
+        for values, samples, signal in zip(
+            outputs, self.windows.samples, self.windows.signals[0].outputs, strict=True
+        ):
+            misfit = values[0] - samples.values
+            floor = 1e-6 * signal.column.values.std(axis=0) + 1e-12
+            found.append(np.maximum(np.sqrt((misfit**2).mean(axis=0)), floor))
+        return found
+
+
+def sysid_library() -> Any:
+    """Return `mujoco.sysid`, if what it needs is installed."""
+    sysid = library("mujoco.sysid", "sysid", "Identifications")
+    if not hasattr(sysid, "optimize"):
+        raise InvalidInputError(
+            "Identifications need the requirements of mujoco.sysid: pip install "
+            "'simstate[sysid]'."
+        )
+    return sysid
+
+
+def _is_flat(model: mujoco.MjModel) -> bool:
+    return model.nq == model.nv
+
+
+def _rows(states: States, windows: NDArray[np.intp]) -> States:
+    return States(
+        states.qpos[:, windows], states.qvel[:, windows], states.act[:, windows]
+    )
+
+
+def moved(model: mujoco.MjModel, base: States, tangents: Array) -> States:
+    """Return states moved along tangents (…, windows, 2 nv + na)."""
+    nv = model.nv
+    turn = tangents[..., :nv]
+    qvel = base.qvel + tangents[..., nv : 2 * nv]
+    act = base.act + tangents[..., 2 * nv :]
+    if _is_flat(model):
+        return States(base.qpos + turn, qvel, act)
+    qpos = np.broadcast_to(base.qpos, (*turn.shape[:-1], model.nq)).copy()
+    flat, turns = qpos.reshape(-1, model.nq), turn.reshape(-1, nv)
+    for row, by in zip(flat, turns, strict=True):
+        mujoco.mj_integratePos(model, row, np.ascontiguousarray(by), 1.0)
+    return States(flat.reshape(qpos.shape), qvel, act)
+
+
+def differences(model: mujoco.MjModel, start: States, end: States) -> Array:
+    """Return the tangents from `start` to `end`; shape (…, 2 nv + na)."""
+    if _is_flat(model):
+        turn = end.qpos - start.qpos
+    else:
+        first = np.broadcast_to(start.qpos, end.qpos.shape).reshape(-1, model.nq)
+        last = end.qpos.reshape(-1, model.nq)
+        turn = np.zeros((len(last), model.nv))
+        for row, a, b in zip(turn, first, last, strict=True):
+            mujoco.mj_differentiatePos(
+                model, row, 1.0, np.ascontiguousarray(a), np.ascontiguousarray(b)
+            )
+        turn = turn.reshape(*end.qpos.shape[:-1], model.nv)
+    return np.concatenate([turn, end.qvel - start.qvel, end.act - start.act], axis=-1)

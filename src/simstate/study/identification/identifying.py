@@ -1,0 +1,288 @@
+"""Identification of parameters from logs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from simstate.base.checks import instance_of, number, one_of, whole_number
+from simstate.base.errors import InvalidInputError, warn
+from simstate.record import Log
+from simstate.scene import SceneCfg
+from simstate.scene.build import BuiltScene, build_scene
+from simstate.simulation import Simulation
+from simstate.study.identification.fit import (
+    Estimate,
+    Fit,
+    FittedParameters,
+    Misfit,
+    fitted_model,
+    warn_of_bounds,
+)
+from simstate.study.identification.fitting import Problem, Solution, sysid_library
+from simstate.study.identification.free_parameters import FreeParameter, parse_free
+from simstate.study.identification.information import information
+from simstate.study.identification.prediction import Predictor
+from simstate.study.identification.signals import Signals, match_signals
+from simstate.study.identification.windows import (
+    States,
+    Windows,
+    cut_windows,
+    measured_states,
+)
+
+Array = NDArray[np.float64]
+
+
+def identify(
+    model: SceneCfg | mujoco.MjModel,
+    log: Log | Sequence[Log],
+    free: str,
+    *,
+    outputs: Sequence[str] | None = None,
+    held_out: float = 0.25,
+    window: float | None = None,
+    states: str = "estimate",
+    continuity: bool = True,
+    confidence: float = 0.95,
+    max_iterations: int = 50,
+    num_threads: int | None = None,
+) -> Fit:
+    """Fit parameters of a model to logs, and state what the logs do not determine.
+
+    Each log is cut into windows. Parameters and the initial states of all windows are
+    estimated together, so that predictions do not drift away (multiple shooting).
+    Names, units, axes, order and signs of the columns are checked first.
+
+    Args:
+        model: the scene, or a compiled model.
+        log: one log or several; commands are the column "ctrl".
+        free: the parameters to fit, such as "robot joints: damping, armature; robot
+            body base: mass 1 .. 9, com; delay"; see `parse_free`.
+        outputs: columns to predict; None: all positions, velocities and sensors.
+        held_out: part of the windows, at the end, that is predicted and not fitted.
+        window: length of a window [s]; None: an eighth of the log, at most 1 s.
+        states: initial states of windows: "estimate" them, or take those of the "log".
+        continuity: True if a window ends in the state in which the next one starts;
+            False for models that are known to be incomplete.
+        confidence: probability that an interval contains the true value.
+        max_iterations: limit of the minimiser.
+        num_threads: threads of the simulation; None: all.
+    """
+    begin = time.process_time()
+    logs = [log] if isinstance(log, Log) else list(log)
+    for one in logs:
+        instance_of("log", one, Log)
+    if not logs:
+        raise InvalidInputError("There is no log to fit.")
+    one_of("states", states, ("estimate", "log"))
+    number("held_out", held_out, more_than=0, at_most=0.9)
+    number("confidence", confidence, more_than=0, less_than=1)
+    if window is not None:
+        number("window", window, more_than=0, unit="s")
+    whole_number("max_iterations", max_iterations, 1)
+    sysid_library()
+    scene = build_scene(_with_varying_coms(model, free))
+    sim = Simulation(scene)
+    parameters = parse_free(sim, free)
+    signals = tuple(match_signals(sim, one, outputs) for one in logs)
+    _check_same_outputs(signals)
+    windows = cut_windows(signals, sim.timestep, window)
+    last = max(1, round(held_out * len(windows)))
+    if last >= len(windows):
+        raise InvalidInputError(
+            f"The log has {len(windows)} windows, and none is left to fit: make "
+            "windows shorter (window=…)."
+        )
+    fitted, rest = windows.select(slice(-last)), windows.select(slice(-last, None))
+    start = np.array([one.start for one in parameters])
+    _check_effects(scene, fitted, parameters, start, num_threads)
+    problem = Problem(
+        scene, fitted, parameters, start, states == "estimate", continuity, num_threads
+    )
+    solution = problem.minimise(max_iterations)
+    known = information(
+        parameters, solution.theta, solution.residual, solution.jacobian, confidence
+    )
+    estimates = tuple(
+        _estimate(one, value, width, known.covariance[k, k], bool(known.is_known[k]))
+        for k, (one, value, width) in enumerate(
+            zip(parameters, solution.theta, known.widths, strict=True)
+        )
+    )
+    nominal = np.array([one.nominal for one in parameters])
+
+    def predicted(part: Windows, theta: Array) -> Solution:
+        """Fit the states of windows only."""
+        are_free = states == "estimate"
+        fixed = Problem(
+            scene, part, parameters, theta, are_free, False, num_threads, True
+        )
+        fixed.noise = solution.noise
+        return fixed.minimise(5, is_reweighted=False)
+
+    before = predicted(rest, nominal), predicted(fitted, nominal)
+    after = predicted(rest, solution.theta), solution
+    notes = dict.fromkeys(text for one in signals for text in one.notes)
+    costs = solution.costs
+    warnings = warn_of_bounds(estimates) + _warn_of_misfit(signals[0], solution)
+    return Fit(
+        estimates=estimates,
+        undetermined=known.unknown,
+        fitted=_misfits(fitted, before[1], after[1]),
+        held_out=_misfits(rest, before[0], after[0]),
+        warnings=tuple(warnings),
+        notes=tuple(notes),
+        confidence=confidence,
+        distribution=FittedParameters(
+            tuple(parameters), solution.theta, known.covariance
+        ),
+        model=fitted_model(scene.model, parameters, solution.theta),
+        curves=_curves(rest, before[0], after[0]),
+        cpu_seconds={
+            "parameters": costs.parameters,
+            "rollouts": costs.rollouts,
+            "all": time.process_time() - begin,
+        },
+    )
+
+
+def _with_varying_coms(
+    model: SceneCfg | mujoco.MjModel, free: str
+) -> SceneCfg | mujoco.MjModel:
+    """Return the scene, compiled so that centres of mass may move if they are free."""
+    if isinstance(model, mujoco.MjModel) or "com" not in free:
+        return model
+    entities = {n: replace(e, com_varies=True) for n, e in model.entities.items()}
+    return replace(model, entities=entities)
+
+
+def _check_same_outputs(signals: Sequence[Signals]) -> None:
+    names = [[(o.column.name, o.picked) for o in one.outputs] for one in signals]
+    for other in names[1:]:
+        if other != names[0]:
+            raise InvalidInputError(
+                f"The logs have different outputs: {names[0]} and {other}. Name those "
+                "that all of them have (outputs=…)."
+            )
+
+
+def _check_effects(
+    scene: BuiltScene,
+    windows: Windows,
+    parameters: Sequence[FreeParameter],
+    start: Array,
+    num_threads: int | None,
+) -> None:
+    """Raise for a parameter that changes no prediction, or a command of wrong sign."""
+    part = windows.select(slice(min(len(windows), 4)))
+    actuators = scene.model.nu
+    columns = 1 + len(parameters) + actuators
+    predictor = Predictor(scene, part, parameters, columns, num_threads)
+    base = measured_states(part, scene.model, np.array(scene.default.qpos, np.float64))
+    thetas = np.tile(start, (columns, 1))
+    for k, one in enumerate(parameters):
+        middle = (one.low + one.high) / 2
+        thetas[k + 1, k] = (
+            middle if abs(middle - start[k]) > one.scale / 4 else one.high
+        )
+    signs = np.ones((columns, actuators))
+    signs[1 + len(parameters) + np.arange(actuators), np.arange(actuators)] = -1.0
+    repeated = States(
+        *(np.tile(x, (columns, 1, 1)) for x in (base.qpos, base.qvel, base.act))
+    )
+    outputs = predictor.predict(thetas, repeated, signs).outputs
+    without = [
+        one.name
+        for k, one in enumerate(parameters)
+        if all(np.array_equal(values[k + 1], values[0]) for values in outputs)
+    ]
+    if without:
+        raise InvalidInputError(
+            f"{', '.join(without)} changes nothing that the log measures: leave it out "
+            "(of a vector, free single components: 'com.z'), or log a column that "
+            "depends on it.",
+            name=without[0],
+        )
+    misfit = np.zeros(columns)
+    for values, samples in zip(outputs, part.samples, strict=True):
+        ratio = (values - samples.values) / max(float(samples.values.std()), 1e-9)
+        misfit += (ratio**2).mean(axis=(1, 2))
+    for k in range(actuators):
+        if misfit[1 + len(parameters) + k] < 0.1 * misfit[0]:
+            name = str(scene.model.actuator(k).name).rpartition("/")[2]
+            raise InvalidInputError(
+                f"The commands of {name!r} seem to have the opposite sign: with it, "
+                "the log is predicted far better. Change it (log.declare('ctrl', "
+                "scale=-1)), or turn the joint's axis in the model.",
+                name="ctrl",
+            )
+
+
+def _estimate(
+    parameter: FreeParameter, value: float, width: float, variance: float, known: bool
+) -> Estimate:
+    margin = 1e-4 * (parameter.high - parameter.low)
+    at_bound = value - parameter.low < margin or parameter.high - value < margin
+    return Estimate(
+        name=parameter.name,
+        unit=parameter.unit,
+        nominal=parameter.nominal,
+        value=float(value),
+        low=float(value - width),
+        high=float(value + width),
+        deviation=float(np.sqrt(variance)),
+        is_determined=known,
+        is_at_bound=bool(at_bound),
+    )
+
+
+def _warn_of_misfit(signals: Signals, solution: Solution) -> list[str]:
+    """Return and issue a warning for columns that the model does not explain."""
+    found = [
+        f"{signal.column.name} is predicted to {np.max(noise / signal.noise()):.1f} "
+        "times its noise: the model lacks something that the log has, and intervals "
+        "are too narrow."
+        for signal, noise in zip(signals.outputs, solution.noise, strict=True)
+        if (noise > 2.0 * signal.noise()).any()
+    ]
+    for text in found:
+        warn(text)
+    return found
+
+
+def _misfits(
+    windows: Windows, nominal: Solution, fitted: Solution
+) -> tuple[Misfit, ...]:
+    found: list[Misfit] = []
+    for k, (samples, signal) in enumerate(
+        zip(windows.samples, windows.signals[0].outputs, strict=True)
+    ):
+        errors = [
+            float(np.sqrt(((one.predicted.outputs[k][0] - samples.values) ** 2).mean()))
+            for one in (nominal, fitted)
+        ]
+        found.append(Misfit(signal.column.name, signal.column.unit, *errors))
+    return tuple(found)
+
+
+def _curves(
+    windows: Windows, nominal: Solution, fitted: Solution
+) -> dict[str, tuple[Array, Array, Array, Array]]:
+    return {
+        signal.column.name: (
+            windows.start[samples.window]
+            + (samples.step + samples.part) * windows.timestep,
+            samples.values,
+            nominal.predicted.outputs[k][0],
+            fitted.predicted.outputs[k][0],
+        )
+        for k, (samples, signal) in enumerate(
+            zip(windows.samples, windows.signals[0].outputs, strict=True)
+        )
+    }

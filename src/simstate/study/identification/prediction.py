@@ -1,0 +1,203 @@
+"""Prediction: windows of a log simulated with many values of the parameters at once.
+
+A world is a window with one column of parameter values: what `mujoco.sysid` compiles a
+model for is a row of per-world parameters here.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import mujoco
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from simstate.engine import NativeCfg
+from simstate.record import Log, LogColumn
+from simstate.scene.build import BuiltScene
+from simstate.simulation import Simulation
+from simstate.study.identification.free_parameters import FreeParameter
+from simstate.study.identification.signals import match_signals
+from simstate.study.identification.windows import States, Windows
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class Costs:
+    """CPU seconds by part."""
+
+    parameters: float = 0.0
+    """Writing parameters and states, and the constants that depend on them."""
+    rollouts: float = 0.0
+    """Steps and reads of the worlds."""
+    calls: int = 0
+    """Number of rollouts."""
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What worlds did: a row for each column of parameters."""
+
+    outputs: list[Array]
+    """Values at the samples of each output; shape (columns, samples, components)."""
+    ends: States
+    """States at the ends of the windows; shape (columns, windows, …)."""
+
+
+@dataclass
+class Predictor:
+    """Simulates all windows with `columns` different values of the parameters."""
+
+    scene: BuiltScene
+    windows: Windows
+    parameters: Sequence[FreeParameter]
+    columns: int
+    num_threads: int | None = None
+    costs: Costs = field(default_factory=Costs)
+
+    def __post_init__(self) -> None:
+        worlds = self.columns * len(self.windows)
+        engine = NativeCfg(num_threads=self.num_threads or 0)
+        self.sim = sim = Simulation(
+            self.scene, worlds, engine=engine, on_divergence="mask"
+        )
+        first = self.windows.signals[0].outputs
+        names = [one.column.name for one in first]
+        columns = {one.column.name: one.column for one in first}
+        self._outputs = match_signals(
+            sim, Log([*columns.values(), *_control_of(self.windows)]), names
+        ).outputs
+        fields = [t[0] for one in self.parameters for t in one.targets]
+        self._fields = {name: sim.expand(name) for name in dict.fromkeys(fields)}
+        self._biases = [
+            (p, output, k)
+            for p, one in enumerate(self.parameters)
+            if one.kind == "bias"
+            for output, signal in enumerate(self._outputs)
+            for k, address in enumerate(signal.addresses)
+            if address == ("qpos", _address(sim.model, one))
+        ]
+        needed: set[int] = set()
+        for one in self.windows.samples:
+            needed |= set(one.step.tolist()) | set(
+                (one.step + 1)[one.part > 0].tolist()
+            )
+        self._reads = np.array(sorted(needed), np.intp)
+
+    def predict(
+        self, theta: Array, states: States, signs: Array | None = None
+    ) -> Predicted:
+        """Simulate all windows with each column of values.
+
+        Args:
+            theta: parameters; shape (columns, parameters).
+            states: initial states; shape (columns, windows, …).
+            signs: factors on the commands; shape (columns, actuators); None: 1.
+        """
+        sim, count = self.sim, len(self.windows)
+        begin = time.process_time()
+        sim.reset()
+        values = torch.as_tensor(theta, dtype=sim.dtype)
+        for p, one in enumerate(self.parameters):
+            rows = values[:, p].repeat_interleave(count)
+            for name, index, factor in one.targets:
+                self._fields[name][(slice(None), *index)] = factor * rows
+        if self._fields:
+            sim.set_const()
+        for name in ("qpos", "qvel", "act"):
+            rows = getattr(states, name).reshape(sim.num_envs, -1)
+            if rows.shape[1]:
+                getattr(sim.data, name).copy_(torch.as_tensor(rows))
+        controls = self._controls(theta)
+        if signs is not None:
+            controls = controls * signs.repeat(count, axis=0)
+        middle = time.process_time()
+        self.costs.parameters += middle - begin
+        reads = self._roll(controls)
+        self.costs.rollouts += time.process_time() - middle
+        self.costs.calls += 1
+        return self._gathered(theta, reads)
+
+    def _controls(self, theta: Array) -> Array:
+        """Return the commands of each time step; shape (steps, worlds, actuators)."""
+        delays = [p for p, one in enumerate(self.parameters) if one.kind == "delay"]
+        each = theta[:, delays[0]] if delays else np.zeros(self.columns)
+        known = {delay: self.windows.controls(delay) for delay in dict.fromkeys(each)}
+        stacked = np.concatenate([known[delay] for delay in each])
+        return np.ascontiguousarray(stacked.swapaxes(0, 1))
+
+    def _roll(self, controls: Array) -> list[Array]:
+        """Advance all worlds; the values of each output at the time steps to read."""
+        sim, steps = self.sim, self.windows.steps
+        found = [
+            np.empty((len(self._reads), sim.num_envs, len(one.picked)))
+            for one in self._outputs
+        ]
+        picked = [list(one.picked) for one in self._outputs]
+        changes = np.ones(steps + 1, bool)
+        changes[1:steps] = (controls[1:] != controls[:-1]).any(axis=(1, 2))
+        stops = np.unique(np.concatenate([np.flatnonzero(changes), self._reads, [0]]))
+        stops = np.append(stops[stops < steps], steps)
+        commands = torch.as_tensor(controls)
+        ctrl = sim.data.ctrl if commands.shape[2] else None
+        read = {int(step): k for k, step in enumerate(self._reads)}
+        for here, after in zip([-1, *stops[:-1]], stops, strict=True):
+            if here >= 0:
+                if ctrl is not None and changes[here]:
+                    ctrl.copy_(commands[here])
+                sim.step(int(after - here))
+            if int(after) in read:
+                for values, signal, columns in zip(
+                    found, self._outputs, picked, strict=True
+                ):
+                    now = signal.read().reshape(sim.num_envs, -1).numpy()
+                    values[read[int(after)]] = now[:, columns]
+        diverged = sim.diverged.numpy()
+        if diverged.any():
+            for values in found:
+                values[:, diverged] = np.inf
+        return found
+
+    def _gathered(self, theta: Array, reads: list[Array]) -> Predicted:
+        """Return the values at the samples of the log, with biases."""
+        count, columns = len(self.windows), self.columns
+        outputs: list[Array] = []
+        for values, samples, signal in zip(
+            reads, self.windows.samples, self._outputs, strict=True
+        ):
+            values = values.reshape(len(values), columns, count, -1)
+            at = np.searchsorted(self._reads, samples.step)
+            later = np.minimum(at + (samples.part > 0), len(self._reads) - 1)
+            part = samples.part[:, None, None]
+            before = values[at, :, samples.window]
+            mixed = before + part * (values[later, :, samples.window] - before)
+            if not samples.part.any():
+                mixed = before
+            found = np.ascontiguousarray(mixed.swapaxes(0, 1))
+            if signal.is_quaternion:
+                flip = np.sign(np.einsum("csk,sk->cs", found, samples.values))
+                found *= np.where(flip == 0, 1.0, flip)[:, :, None]
+            outputs.append(found)
+        for p, output, k in self._biases:
+            outputs[output][:, :, k] += theta[:, p, None]
+        data, shape = self.sim.data, (columns, count, -1)
+        ends = States(
+            data.qpos.numpy().reshape(shape).copy(),
+            data.qvel.numpy().reshape(shape).copy(),
+            data.act.numpy().reshape(columns, count, self.sim.model.na).copy(),
+        )
+        return Predicted(outputs, ends)
+
+
+def _control_of(windows: Windows) -> list[LogColumn]:
+    control = windows.signals[0].control
+    return [] if control is None else [control]
+
+
+def _address(model: mujoco.MjModel, parameter: FreeParameter) -> int:
+    """Return the index in qpos of a biased joint."""
+    return int(model.jnt_qposadr[model.joint(parameter.element[1]).id])

@@ -1,0 +1,271 @@
+"""Windows: a log cut into parts of equal length, each with its start and samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from simstate.base.errors import InvalidInputError
+from simstate.record import LogColumn
+from simstate.study.identification.signals import Signal, Signals
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+_NEAR = 1e-6
+"""A sample this close to a time step is at it, in time steps."""
+
+
+@dataclass(frozen=True)
+class WindowSamples:
+    """The samples of one output in all windows, as flat arrays."""
+
+    window: Indices
+    """Window of each sample."""
+    step: Indices
+    """Time step of the window before or at the sample."""
+    part: Array
+    """How far the sample is into the next time step, in time steps."""
+    values: Array
+    """Measured values; shape (samples, components)."""
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Parts of logs that start from states of their own."""
+
+    signals: tuple[Signals, ...]
+    """Signals of each log; outputs have the same names in all of them."""
+    log: tuple[int, ...]
+    """Log of each window."""
+    start: Array
+    """Time in its log at which each window starts [s]."""
+    steps: int
+    """Time steps of a window."""
+    timestep: float
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def is_continued(self) -> NDArray[np.bool_]:
+        """True for windows whose end is the start of the next one."""
+        span = self.steps * self.timestep
+        logs = np.array(self.log)
+        same = logs[1:] == logs[:-1]
+        near = np.abs(self.start[1:] - self.start[:-1] - span) < _NEAR * self.timestep
+        return np.append(same & near, False)
+
+    def select(self, chosen: slice) -> Windows:
+        """Return some of the windows."""
+        return Windows(
+            self.signals, self.log[chosen], self.start[chosen], self.steps,
+            self.timestep,
+        )  # fmt: skip
+
+    @cached_property
+    def samples(self) -> tuple[WindowSamples, ...]:
+        """WindowSamples of each output."""
+        count = len(self.signals[0].outputs)
+        return tuple(self._samples(k) for k in range(count))
+
+    def _samples(self, output: int) -> WindowSamples:
+        found: list[WindowSamples] = []
+        span = self.steps * self.timestep
+        for w, (log, start) in enumerate(zip(self.log, self.start, strict=True)):
+            column = self.signals[log].outputs[output].column
+            offset = column.time - start
+            first = -_NEAR if w == 0 or self.log[w - 1] != log else _NEAR
+            inside = (offset > first * self.timestep) & (
+                offset <= span + _NEAR * self.timestep
+            )
+            place = np.clip(offset[inside] / self.timestep, 0.0, self.steps)
+            step = np.floor(place + _NEAR).astype(np.intp)
+            part = place - step
+            part[np.abs(part) < 2 * _NEAR] = 0.0
+            window = np.full(len(step), w, np.intp)
+            found.append(WindowSamples(window, step, part, column.values[inside]))
+        return WindowSamples(
+            np.concatenate([one.window for one in found]),
+            np.concatenate([one.step for one in found]),
+            np.concatenate([one.part for one in found]),
+            np.concatenate([one.values for one in found]),
+        )
+
+    def controls(self, delay: float) -> Array:
+        """Return the commands of each time step; shape (windows, steps, actuators).
+
+        A command holds until the next one. Each value is the mean over its time step,
+        so that delays need not be whole time steps.
+        """
+        first = self.signals[0].control
+        if first is None:
+            return np.zeros((len(self), self.steps, 0))
+        edges = np.arange(self.steps + 1) * self.timestep
+        found = np.empty((len(self), self.steps, first.width))
+        for w, (log, start) in enumerate(zip(self.log, self.start, strict=True)):
+            column = self.signals[log].control
+            assert column is not None
+            found[w] = _means(column, start - delay + edges)
+        return found
+
+
+def cut_windows(
+    signals: tuple[Signals, ...], timestep: float, seconds: float | None
+) -> Windows:
+    """Cut logs into windows of the given length [s]; None: eight or more of each."""
+    spans = [_span(one) for one in signals]
+    shortest = min(end - start for start, end in spans)
+    rate = min(one.column.rate for part in signals for one in part.outputs)
+    if seconds is None:
+        seconds = max(min(shortest / 8, 1.0), 4 / rate)
+    steps = round(seconds / timestep)
+    if steps < 1 or steps * timestep > shortest / 2 + timestep:
+        raise InvalidInputError(
+            f"A window of {seconds:g} s does not fit twice into the log, which has "
+            f"{shortest:g} s in common to all columns: one part is fitted, and one is "
+            "held out."
+        )
+    logs: list[int] = []
+    starts: list[float] = []
+    for k, (start, end) in enumerate(spans):
+        count = int((end - start) / (steps * timestep) + _NEAR)
+        logs += [k] * count
+        starts += [start + i * steps * timestep for i in range(count)]
+    return Windows(signals, tuple(logs), np.array(starts), steps, timestep)
+
+
+def _span(signals: Signals) -> tuple[float, float]:
+    """Return the time that all columns have in common."""
+    times = [one.column.time for one in signals.outputs]
+    start = max(time[0] for time in times)
+    end = min(time[-1] for time in times)
+    if signals.control is not None:
+        start = max(start, signals.control.time[0])
+        interval = 1.0 / signals.control.rate  # the last command holds as long
+        end = min(end, signals.control.time[-1] + interval)
+    if end <= start:
+        raise InvalidInputError(
+            "The columns of the log have no time in common: check their time units."
+        )
+    return float(start), float(end)
+
+
+def _means(column: LogColumn, edges: Array) -> Array:
+    """Return the means of held values between times; shape (edges − 1, components)."""
+    time = column.time
+    widths = np.diff(time, append=2 * time[-1] - time[-2])
+    area = np.concatenate(
+        [np.zeros((1, column.width)), np.cumsum(column.values * widths[:, None], 0)]
+    )
+    knots = np.append(time, time[-1] + widths[-1])
+    place = np.clip(edges, knots[0], knots[-1])
+    at = np.clip(np.searchsorted(knots, place, "right") - 1, 0, len(time) - 1)
+    integral = area[at] + column.values[at] * (place - knots[at])[:, None]
+    # Outside, the first and the last command hold.
+    integral += column.values[:1] * np.minimum(edges - knots[0], 0.0)[:, None]
+    integral += column.values[-1:] * np.maximum(edges - knots[-1], 0.0)[:, None]
+    return np.diff(integral, axis=0) / np.diff(edges)[:, None]
+
+
+@dataclass(frozen=True)
+class States:
+    """Complete physics states of windows: one row each."""
+
+    qpos: Array
+    qvel: Array
+    act: Array
+
+    @property
+    def width(self) -> int:
+        """Degrees of freedom of a state: positions, velocities, activations."""
+        return 2 * self.qvel.shape[-1] + self.act.shape[-1]
+
+
+def measured_states(windows: Windows, model: mujoco.MjModel, default: Array) -> States:
+    """Return the states at the starts of windows by the log.
+
+    Positions and velocities are parabolas through the nearest samples. Velocities that
+    were not logged are rates of positions, and positions that were not logged are the
+    model's default.
+
+    Args:
+        windows: the windows.
+        model: the model.
+        default: positions that are taken where none were logged; shape (nq,).
+    """
+    count, tick = len(windows), 1e-4
+    found = {
+        "qpos": np.tile(default, (count, 1)),
+        "qvel": np.zeros((count, model.nv)),
+        "act": np.zeros((count, model.na)),
+    }
+    later = found["qpos"].copy()
+    is_known = np.zeros(model.nv, bool)
+    for k in range(len(windows.signals[0].outputs)):
+        for w, log in enumerate(windows.log):
+            signal = windows.signals[log].outputs[k]
+            value, slope = _parabola(signal, windows.start[w])
+            for i, (field, address) in enumerate(signal.addresses):
+                if field:
+                    found[field][w, address] = value[i]
+                if field == "qpos":
+                    later[w, address] = value[i] + tick * slope[i]
+                elif field == "qvel":
+                    is_known[address] = True
+    rates = np.zeros(model.nv)
+    for before, after, qvel in zip(found["qpos"], later, found["qvel"], strict=True):
+        mujoco.mj_normalizeQuat(model, before)
+        mujoco.mj_normalizeQuat(model, after)
+        mujoco.mj_differentiatePos(model, rates, tick, before, after)
+        qvel[~is_known] = rates[~is_known]
+    return States(**found)
+
+
+def state_noise(
+    windows: Windows, model: mujoco.MjModel, noise: Sequence[Array]
+) -> Array:
+    """Return the noise of states by that of the outputs; shape (2 nv + na,)."""
+    of_pos, of_vel = np.full(model.nv, 1e-3), np.full(model.nv, np.nan)
+    rate = 100.0
+    for signal, sizes in zip(windows.signals[0].outputs, noise, strict=True):
+        for (field, address), size in zip(signal.addresses, sizes, strict=True):
+            if field == "qpos":
+                of_pos[_dof_of_qpos(model, address)] = size
+                rate = signal.column.rate
+            elif field == "qvel":
+                of_vel[address] = size
+    of_vel = np.where(np.isnan(of_vel), of_pos * rate, of_vel)
+    return np.concatenate([of_pos, of_vel, np.full(model.na, 1e-3)])
+
+
+def _dof_of_qpos(model: mujoco.MjModel, address: int) -> int:
+    """Return the degree of freedom that a component of qpos is nearest to."""
+    joint = int(np.flatnonzero(model.jnt_qposadr <= address)[-1])
+    within = address - int(model.jnt_qposadr[joint])
+    first = int(model.jnt_dofadr[joint])
+    last = model.nv if joint + 1 == model.njnt else int(model.jnt_dofadr[joint + 1])
+    return min(first + within, last - 1)
+
+
+def _parabola(signal: Signal, time: float, reach: int = 8) -> tuple[Array, Array]:
+    """Return value and rate at a time by a parabola through the nearest samples."""
+    column = signal.column
+    at = int(np.searchsorted(column.time, time))
+    first = max(0, min(at - reach, len(column.time) - 2 * reach - 1))
+    near = slice(first, first + 2 * reach + 1)
+    values = column.values[near]
+    if signal.is_quaternion:
+        values = (
+            values * np.where(values @ values[len(values) // 2] < 0, -1.0, 1.0)[:, None]
+        )
+    offsets = column.time[near] - time
+    terms = min(3, len(offsets))
+    basis = np.stack([offsets**k for k in range(terms)], axis=1)
+    found = np.linalg.lstsq(basis, values, rcond=None)[0]
+    return found[0], found[1]
