@@ -19,9 +19,11 @@ FIRST_WORDS = re.compile(r"\s*(What|Whether|How|Where|Let)\b")
 def texts(code: str) -> Iterator[tuple[int, str]]:
     """Yield the docstrings of a module, with their lines; also those of attributes."""
     for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            if isinstance(node.value.value, str):
-                yield node.lineno, node.value.value
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield node.lineno, text
+            case _:
+                pass
 
 
 def findings() -> Iterator[str]:
