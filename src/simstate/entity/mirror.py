@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import mujoco
 import numpy as np
@@ -22,6 +22,7 @@ from simstate.entity.entity import Entity
 from simstate.world.worlds import worlds_of
 
 AXES = "xyz"
+Device: TypeAlias = torch.device | str
 TOLERANCE = 1e-5
 """Largest distance [m], or difference of unit vectors, of parts that are a pair."""
 _SITE = mujoco.mjtObj.mjOBJ_SITE.value
@@ -46,12 +47,13 @@ class SignedPermutation:
 
     def __call__(self, values: Tensor) -> Tensor:
         """Return the mirror image; shape (…, columns)."""
-        index, sign = self.tensors()
-        return values[..., index.to(values.device)] * sign.to(values)
+        index, sign = self.tensors(values.device)
+        return values[..., index] * sign.to(values)
 
-    def tensors(self) -> tuple[Tensor, Tensor]:
+    def tensors(self, device: Device = "cpu") -> tuple[Tensor, Tensor]:
         """Return index (int64) and sign (float32)."""
-        return torch.tensor(self.index, dtype=torch.int64), torch.tensor(self.sign)
+        index = torch.tensor(self.index, dtype=torch.int64, device=device)
+        return index, torch.tensor(self.sign, device=device)
 
     def joined(self, *others: SignedPermutation) -> SignedPermutation:
         """Return the one of these columns with those of others next to them."""
@@ -333,7 +335,7 @@ class ModelMirror:
         self._model = model
         self._q_index, self._q_sign = np.arange(model.nq), np.ones(model.nq)
         self._q_shift = np.zeros(model.nq)
-        """Of joints whose reference is not zero."""
+        """Offsets of joints whose reference is not zero."""
         self._v_index, self._v_sign = np.arange(model.nv), np.ones(model.nv)
         self._u_index, self._u_sign = np.arange(model.nu), np.ones(model.nu)
         for mirror in mirrors:

@@ -156,7 +156,7 @@ def run_ahead(target: Any, call: Callable[[], T], what: str = "study.futures()")
 class _Kept:
     rows: int
     acting: tuple[int, ...]
-    """What acted on the original when they were built; see `_acting`."""
+    """Sources that acted on the original when they were built; see `_acting`."""
     made: Any
     """The scratch worlds; None: the original's own worlds have to do."""
 
