@@ -226,6 +226,45 @@ def test_file_that_is_no_log(tmp_path, name):
         read_log(tmp_path / name)
 
 
+def test_unit_of_time_that_is_not_known(tmp_path):
+    (tmp_path / "log.csv").write_text("time [min],q\n1,0.5\n2,0.6\n3,0.9\n")
+    with pytest.raises(InvalidInputError, match=r"'time' .* in 'min'"):
+        read_log(tmp_path / "log.csv")
+    assert read_log(tmp_path / "log.csv", time_unit="ms").end == pytest.approx(0.003)
+
+
+@pytest.mark.parametrize("message", [3.5, [1.0, 2.0], "text"])
+def test_messages_that_are_no_objects(tmp_path, message):
+    with open(tmp_path / "robot.mcap", "wb") as file:
+        writer = Writer(file)
+        writer.start()
+        schema = writer.register_schema("Any", "jsonschema", b"{}")
+        channel = writer.register_channel("/raw", "json", schema)
+        for time in (0, 10_000_000):
+            writer.add_message(channel, time, json.dumps(message).encode(), time)
+        writer.finish()
+    with pytest.raises(InvalidInputError, match="/raw: left out"):
+        read_log(tmp_path / "robot.mcap")
+
+
+def test_damaged_lerobot_folder(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    features = {"x": {"dtype": "float32"}, "y": {"dtype": "float32"}}
+    info = {"features": features, "fps": 10, "total_episodes": 1}
+    for folder in ("meta", "data"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "meta/info.json").write_text(json.dumps(info))
+    (tmp_path / "data/file.parquet").write_bytes(b"cut")
+    with pytest.raises(InvalidInputError, match="cannot be read"):
+        read_log(tmp_path)
+    columns = {"episode_index": [0, 0], "frame_index": [0, 1], "x": [1.0, 2.0]}
+    parquet.write_table(arrow.table(columns), tmp_path / "data/file.parquet")
+    log = read_log(tmp_path)
+    assert list(log.columns) == ["x"]
+    assert log.notes == ("y: left out, because the frames do not have it.",)
+
+
 def test_column_needs_a_row_for_each_time():
     with pytest.raises(InvalidInputError, match="a row for each time"):
         Log([LogColumn("q", np.arange(3.0), np.zeros((4, 2)))])

@@ -434,6 +434,31 @@ def test_controls_at_their_limits_are_displaced_inwards():
         assert float(found.B[2, :, 2].abs().max()) == 0.0  # beyond: without effect
 
 
+@pytest.mark.parametrize("general", [False, True], ids=["core", "general"])
+def test_controls_that_are_not_clamped_act_beyond_their_range(general):
+    """mjd_transitionFD returns 0 there; the steps themselves do not."""
+    model = """<mujoco><option timestep="0.01"><flag clampctrl="disable"/></option>
+      <worldbody><body euler="10 20 30"><joint name="a" damping=".1"/>
+        <geom size=".1" pos=".2 0 .1"/>
+        <body pos=".3 0 0"><joint name="b" axis="0 1 0" damping=".2"/>
+          <geom size=".1" pos=".2 0 .1"/></body></body></worldbody>
+      <actuator><motor joint="a" ctrlrange="-1 1" gear="2"/>
+        <motor joint="b" ctrlrange="-1 1" gear="3"/></actuator></mujoco>"""
+    sim = Simulation(mujoco.MjModel.from_xml_string(model), 2)
+    sim.data.ctrl[:] = torch.tensor([[1.5, 1.0], [0.3, -2.0]])
+    if general:
+        sim.add_force(lambda t, sim: None)
+    found = derivatives(sim, by="ctrl")
+    for world, k in ((0, 0), (0, 1), (1, 0), (1, 1)):
+
+        def change(m, d, by, k=k):
+            d.ctrl[k] += by
+
+        want = by_hand(sim.model, sim.state[world].numpy(), 1, change, 1e-6)
+        np.testing.assert_allclose(found.B[world, :, k], want, rtol=0, atol=1e-8)
+        assert np.abs(want).max() > 1e-3
+
+
 def test_values_without_effect_have_zero_columns_that_are_trusted():
     """The world's mass, a force on it, the friction of what touches nothing."""
     sim = all_joints()

@@ -158,6 +158,7 @@ def test_a_switch_in_a_rollout_is_reported():
         (lambda f, x, u: f(x[:1], u), "state must have shape"),
         (lambda f, x, u: f(x, u[0]), "controls must have shape"),
         (lambda f, x, u: f(x, u * math.nan), "controls"),
+        (lambda f, x, u: f(x, u[:, :0]), "T = 0"),
         (lambda f, x, u: f(x, u, body_mas=x), "body_mass"),
         (lambda f, x, u: f(x, u, body_mass=x), "body_mass must have shape"),
         (lambda f, x, u: differentiable(f.sim, "geom_rgba"), "no effect|no elements"),

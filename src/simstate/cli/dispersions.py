@@ -83,8 +83,10 @@ class DispersionsCommand:
     def _table(self, rows: list[Row]) -> Table:
         share = f"{100 * self.confidence:g} %"
         table = Table(title=f"{self.file.name}: {self.worlds} worlds, seed {self.seed}")
-        for head in ("result", "statistic", "value", f"{share} from", "to"):
-            table.add_column(head, justify="left" if head < "s" else "right")
+        for head in ("result", "statistic"):
+            table.add_column(head)
+        for head in ("value", f"{share} from", "to"):
+            table.add_column(head, justify="right")
         for row in rows:
             name = f"{row.result} \\[{row.unit}]" if row.unit else row.result
             cells = ("" if math.isnan(x) else f"{x:.6g}" for x in (row.low, row.high))

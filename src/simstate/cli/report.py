@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from dataclasses import dataclass
 from importlib.metadata import requires
 from typing import Any
@@ -75,7 +76,8 @@ def machine() -> dict[str, Any]:
 def packages() -> dict[str, str]:
     """The installed versions of simstate and of what it may use, by name."""
     lines = ["simstate", "mujoco-core", *(requires("simstate") or [])]
-    names = (line.partition(";")[0].strip().partition("[")[0] for line in lines)
-    found = installed_versions(name.rstrip("0123456789.,<>=!~ ") for name in names)
+    # A requirement: the name, then extras, versions or markers.
+    names = (re.split(r"[\s\[;<>=!~(]", line.strip(), maxsplit=1)[0] for line in lines)
+    found = installed_versions(names)
     del found["python"]  # which is among the facts
     return found

@@ -124,6 +124,9 @@ def _columns(
 ) -> list[LogColumn]:
     """Return a column of a topic's numbers, and one of each array of numbers."""
     (name,) = [n for n, t in chosen.items() if t is topic]
+    if not all(isinstance(message, dict) for message in topic.messages):  # pyright: ignore[reportUnnecessaryIsInstance]
+        notes.append(f"{topic.name}: left out, because its messages are no objects.")
+        return []
     first = topic.messages[0]
     keys = [k for k in first if k not in _STAMPS and k != "name"]
     scalars = [k for k in keys if _is_number(first[k])]

@@ -300,18 +300,26 @@ def _lerobot(request: _Request) -> _Found:
     number = _chosen(request, range(count))
     kept = [("episode_index", "=", number)]
     files = sorted((path / "data").rglob("*.parquet"))
-    tables = [parquet.read_table(file, filters=kept) for file in files]
-    tables = [table for table in tables if table.num_rows]
+    try:
+        tables = [parquet.read_table(file, filters=kept) for file in files]
+        tables = [table for table in tables if table.num_rows]
+        frames = [table["frame_index"].to_numpy() for table in tables]
+    except Exception as error:  # the errors that damaged bytes raise are not limited
+        raise InvalidInputError(
+            f"The frames of {str(path)!r} cannot be read: {error}."
+        ) from error
     if not tables:
         raise InvalidInputError(f"{str(path)!r} has no frames of episode {number}.")
     found = _Found()
-    frames = np.concatenate([table["frame_index"].to_numpy() for table in tables])
-    time = frames / rate
+    time = np.concatenate(frames) / rate
     for name, feature in features.items():
         if name in _BOOKKEEPING:
             continue
         if feature.get("dtype") in ("video", "image", "string"):
             found.notes.append(f"{name}: left out, because it is no signal.")
+            continue
+        if any(name not in table.column_names for table in tables):
+            found.notes.append(f"{name}: left out, because the frames do not have it.")
             continue
         parts = [np.array(table[name].to_pylist(), np.float64) for table in tables]
         told = {**feature, "names": _flat_names(feature.get("names"))}
@@ -374,6 +382,12 @@ def _is_time(name: str) -> bool:
 def _seconds(request: _Request, name: str, unit: str, notes: list[str]) -> float:
     """Return how many seconds a time column's unit is, of its heading or name."""
     ending = name.lower().rpartition("_")[2]
+    if request.time_unit is None and unit not in ("", UNDECLARED, *SECONDS):
+        raise InvalidInputError(
+            f"The time column {name!r} of {str(request.path)!r} is in {unit!r}, which "
+            f"is not one of {', '.join(SECONDS)}: convert it, or state its unit "
+            "(time_unit=…)."
+        )
     said = unit if unit in SECONDS else ending if ending in SECONDS else ""
     said = request.time_unit or said
     if not said:

@@ -61,9 +61,8 @@ class TaskSpaceAction(Action):
         self._site = self.entity.site_names[site]
         joints = driven_joints(label, "position", cfg.joint_names, False, self.entity)
         self._joints = joints.joint_ids
-        self._dofs = torch.tensor(self.entity.index.dof_adr)[self._joints].to(
-            env.device
-        )
+        dofs = torch.tensor(self.entity.index.dof_adr, device=env.device)
+        self._dofs = dofs[self._joints]
         scales = [cfg.translation_scale] * 3 + [cfg.rotation_scale] * 3
         self._rows = [k for k, scale in enumerate(scales) if scale]
         self.names = tuple(_COLUMNS[k] for k in self._rows)

@@ -86,7 +86,10 @@ class QuantityTarget:
         names: list[str] = []
         self.units: tuple[str, ...] = ()
         for name, (read, unit) in reads.items():
-            value = torch.as_tensor(read(sim))
+            # A function may draw numbers or write memory.
+            value = run_ahead(
+                sim, lambda read=read: torch.as_tensor(read(sim)).detach().clone()
+            )
             if not value.ndim or len(value) != sim.num_envs:
                 raise ShapeError(
                     f"{name!r} must give a value for each world, of shape "

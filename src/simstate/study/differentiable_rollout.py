@@ -70,6 +70,8 @@ class DifferentiableRollout:
         count, nu = self.sim.num_envs, int(self.sim.model.nu)
         has_shape("state", state, (count, self.size))
         has_shape("controls", controls, (count, "T", nu))
+        if not controls.shape[1]:
+            raise InvalidInputError("controls have T = 0 steps: give one or more.")
         values: list[Tensor] = []
         for name, value in parameters.items():
             if name not in self._names:

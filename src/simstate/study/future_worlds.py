@@ -37,7 +37,7 @@ from simstate.world.worlds import worlds_of
 Cost: TypeAlias = Callable[[Any], Tensor]
 """`cost(sim)` returns the cost of the current state of each world; (num_envs,)."""
 _TASK = ("reward", "terminated", "truncated")
-_RESERVED = ("cost", "diverged", "returns", "state", "seeds", "num_steps", *_TASK)
+_RESERVED = ("cost", "diverged", "returns", "state", "seeds", "values", *_TASK)
 _CACHED_ROWS = 1024
 """Rows of a chunk beyond which larger ones are no faster."""
 
@@ -67,7 +67,7 @@ class Futures:
     def __getattr__(self, name: str) -> Tensor:
         values: dict[str, Tensor] = self.__dict__.get("values", {})
         if name not in values:
-            known = {*values, "cost", "diverged", "seeds", "state", "returns"}
+            known = {*values, "cost", "diverged", "seeds", "state"}
             raise _NoQuantityError(
                 str(unknown_name("quantity of futures", name, known))
             )
@@ -392,15 +392,20 @@ def _room(target: Any, read: Recorded, total: int, horizon: int, every: int) -> 
     """Return how many futures may run at a time; raise if the results do not fit."""
     sim = sim_of(target)
     reads = reads_of(sim, read, "read")
-    numbers = 0
-    for name, (function, _) in reads.items():
+    for name in reads:
         if name in _RESERVED or not name.isidentifier():
             raise InvalidInputError(
                 f"{name!r} cannot be an attribute of futures: give it another name, "
                 'such as read={"height": "robot.root_link_pos_w"}.',
                 name=name,
             )
-        numbers += math.prod(_checked(function(sim), name, sim).shape[1:])
+
+    def count() -> int:
+        read = {name: function(sim) for name, (function, _) in reads.items()}
+        shapes = [_checked(value, name, sim).shape for name, value in read.items()]
+        return sum(math.prod(shape[1:]) for shape in shapes)
+
+    numbers = scratch.run_ahead(target, count) if reads else 0  # they may draw numbers
     slots = list(ledger_of(target).of(scratch.owners_of(target)))
     held = sum(math.prod(s.shape) * s.tensor.element_size() for s in slots)
     kept = total * (held + 8 * numbers * (horizon // every) + 8 * horizon)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeAlias
 
+import mujoco
 import torch
 from mujoco import batch
 from torch import Tensor
@@ -115,10 +116,15 @@ class ControlPerturbation(TensorPerturbation):
     def __init__(self, sim: Simulation) -> None:
         super().__init__(sim.data.ctrl, control_names(sim.model))
         self._engine = worlds_of(sim).engine
+        flag = mujoco.mjtDisableBit.mjDSBL_CLAMPCTRL.value
+        self._clamps = not int(sim.model.opt.disableflags) & flag
 
     def reach(self, column: int, step: float) -> tuple[Tensor, Tensor]:
         """Return `step`, or 0 where a control would leave its range or is outside."""
         x = self.values[:, column]
+        if not self._clamps:
+            width = torch.full_like(x, step)
+            return width, width
         free = self._engine.parameter("actuator_ctrllimited")[:, column] == 0
         low, high = self._engine.parameter("actuator_ctrlrange")[:, column].unbind(-1)
         inside = (x >= low) & (x <= high)

@@ -155,6 +155,8 @@ def run_ahead(target: Any, call: Callable[[], T], what: str = "study.futures()")
 @dataclass
 class _Kept:
     rows: int
+    acting: tuple[int, ...]
+    """What acted on the original when they were built; see `_acting`."""
     made: Any
     """The scratch worlds; None: the original's own worlds have to do."""
 
@@ -175,11 +177,12 @@ def scratch_of(target: Any, rows: int, make: Make | None, first: Tensor) -> Any:
     """
     if make is None and not _is_plain(sim_of(target)):
         return target
-    known = _scratch.setdefault(target, [])
+    acting = _acting(sim_of(target))
+    known = [one for one in _scratch.get(target, ()) if one.acting == acting]
     kept = next((one for one in known if one.rows == rows), None)
     if kept is None:
         with torch.inference_mode(False):
-            kept = _Kept(rows, _build(target, rows, make, first))
+            kept = _Kept(rows, acting, _build(target, rows, make, first))
         _scratch[target] = [kept, *known[: _MOST - 1]]
     if kept.made is None or not _mirror(target, kept.made):
         return target
@@ -188,13 +191,23 @@ def scratch_of(target: Any, rows: int, make: Make | None, first: Tensor) -> Any:
 
 def _is_plain(sim: Any) -> bool:
     """Return True if a simulation is what its constructor made of its scene."""
-    forcing, timeline = forcing_of(sim), timeline_of(sim)
-    acting = forcing.has_readers or forcing.noises
-    timed = timeline is not None and (timeline.events or timeline.tasks)
     stepper = sim._stepper
-    is_own = stepper is timeline or stepper is sim._integration
+    is_own = stepper is timeline_of(sim) or stepper is sim._integration
     is_own = is_own or type(stepper).__name__ == "MujocoStepper"
-    return is_own and not (acting or timed or sim._coupled is not None)
+    return is_own and not _acting(sim)
+
+
+def _acting(sim: Any) -> tuple[int, ...]:
+    """Return ids of all that was added to a simulation: forces, events and the like.
+
+    Ids and not references, which would keep the simulation from being collected.
+    """
+    forcing, timeline = forcing_of(sim), timeline_of(sim)
+    added = [*forcing.models, *forcing.processes, *forcing.noises]
+    added += [forcing.mass_flow, sim._coupled]
+    if timeline is not None:
+        added += [*timeline.events, *timeline.tasks]
+    return tuple(id(one) for one in added if one is not None)
 
 
 def _build(target: Any, rows: int, make: Make | None, first: Tensor) -> Any:

@@ -64,7 +64,8 @@ def available_bytes(device: str) -> int | None:
     """Memory that can still be had there [bytes]; None: it cannot be told."""
     if device.startswith("cuda"):
         return torch.cuda.mem_get_info(device)[0]
-    known = [value for value in (_free_of_machine(), _free_of_group()) if value]
+    found = (_free_of_machine(), _free_of_group())
+    known = [value for value in found if value is not None]
     return min(known) if known else None
 
 

@@ -455,6 +455,29 @@ def test_parameters_and_memory_that_are_added_later():
     check_against_restore(sim, some_controls(sim))
 
 
+def test_a_force_that_is_added_later_needs_other_scratch_worlds():
+    """Those that were built before it would run without it."""
+    sim = stirred(delayed())
+    study.futures(sim, some_controls(sim))
+    with_force(sim)
+    check_against_restore(
+        sim, some_controls(sim), make=lambda n: with_force(delayed(n))
+    )
+
+
+def test_a_function_that_draws_leaves_the_streams():
+    sim = stirred(delayed())
+    before = slots_of(sim)
+
+    def noisy(sim: Any) -> Tensor:
+        return sim.data.qpos[:, :2] + sim.rng.uniform(slice(None), 2, 0.0, 1.0)
+
+    study.futures(sim, some_controls(sim), read={"noisy": noisy})
+    assert slots_of(sim) == before
+    study.derivatives(sim, of={"noisy": noisy}, by="ctrl")
+    assert slots_of(sim) == before
+
+
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "shape": ({"controls": torch.zeros(WORLDS, 2, 3)}, r"\(3, K, H, 2\)"),
     "worlds": ({"controls": torch.zeros(2, 2, 3, 2)}, r"\(3, K, H, 2\)"),
@@ -465,6 +488,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "zero every": ({"every": 0}, "every"),
     "unknown": ({"read": ["arm.root_link_position"]}, "root_link_pos_w"),
     "reserved": ({"read": {"cost": "qpos"}}, "another name"),
+    "a field": ({"read": {"values": "qpos"}}, "another name"),
     "name": ({"read": ["arm.root_link_pos_w"]}, "another name"),
     "read": ({"read": {"x": lambda sim: torch.zeros(2)}}, r"\(3, …\)"),
     "cost": ({"cost": 3}, "function"),

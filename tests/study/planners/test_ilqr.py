@@ -12,7 +12,7 @@ import torch
 from tests.study.planners.test_planners import carts, slots_of
 from torch import Tensor
 
-from simstate import Simulation
+from simstate import Simulation, integrate
 from simstate.base.errors import SimStateError
 from simstate.env import Env, tasks
 from simstate.scene import EntityCfg, SceneCfg
@@ -127,4 +127,8 @@ def test_mistakes():
         iLQR(4, residual=weighted).plan(env)
     sim.add_force(lambda t, sim: None)
     with pytest.raises(SimStateError, match="make="):
+        iLQR(4, residual=weighted).plan(sim)
+    sim = Simulation(sim.model, 2, integrator=integrate.SRIW1())
+    sim.add_process(integrate.OrnsteinUhlenbeck("gusts", [0.1], 0.3, [0.5]))
+    with pytest.raises(SimStateError, match="no states for processes"):
         iLQR(4, residual=weighted).plan(sim)

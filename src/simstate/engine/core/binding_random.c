@@ -18,7 +18,8 @@ static int hold(column* c, PyObject* array, Py_ssize_t* num_worlds, int writable
   int flags = PyBUF_STRIDES | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
   if (PyObject_GetBuffer(array, &c->view, flags)) return 0;
   const Py_buffer* view = &c->view;
-  if (view->ndim == 1 && view->itemsize == 8 &&
+  const char kind = view->format ? view->format[0] : 0;
+  if (view->ndim == 1 && view->itemsize == 8 && (kind == 'l' || kind == 'q') &&
       (*num_worlds < 0 || view->shape[0] == *num_worlds)) {
     *num_worlds = view->shape[0];
     c->at = view->buf;

@@ -134,6 +134,7 @@ static void displace(const trial* t, kind k, int index, double by) {
 /* Whether a control may be displaced: from within its range to within its range. */
 static int may_move(const trial* t, kind k, int index, double by) {
   if (k != CONTROL || !t->m->actuator_ctrllimited[index]) return 1;
+  if (t->m->opt.disableflags & mjDSBL_CLAMPCTRL) return 1;
   const mjtNum* range = t->m->actuator_ctrlrange + 2 * index;
   double x = t->d->ctrl[index], y = x + by;
   return x >= range[0] && x <= range[1] && y >= range[0] && y <= range[1];

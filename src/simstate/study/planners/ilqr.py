@@ -45,8 +45,8 @@ class iLQR:  # noqa: N801 - the name in the literature
         iterations: steps of the optimisation for each plan.
         damping: μ at the start of a plan.
         bounds: least and greatest controls; None: the actuators' ranges.
-        make: builds scratch worlds, which simulations with force models, processes,
-            events or tasks need; see `study.futures`.
+        make: builds scratch worlds, which simulations with force models, events or
+            tasks need; see `study.futures`. Processes are not supported.
     """
 
     def __init__(

@@ -60,6 +60,11 @@ class Shooting:
     ) -> None:
         self._target, self._residual, self._hold = target, residual, hold
         self._make = make
+        if StateVector(target).processes:
+            raise InvalidInputError(
+                "iLQR has no states for processes (sim.add_process): use a sampling "
+                "planner, or a simulation without them."
+            )
         self._start = scratch.copy_rows(target)
         self._worlds = scratch.sim_of(target).num_envs
 
@@ -139,8 +144,8 @@ class Shooting:
         if host is self._target:
             raise InvalidInputError(
                 "iLQR runs in scratch worlds, which cannot be built for added force "
-                "models, processes, events or tasks: pass make=, a function of the "
-                "number of worlds that builds the simulation."
+                "models, events or tasks: pass make=, a function of the number of "
+                "worlds that builds the simulation."
             )
         scratch.branch(host, self._start, worlds, self._target)
         return host
