@@ -177,6 +177,7 @@ test-dynamics: $(ORACLES)/.ready
 check: $(READY)-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/python -m tests.voice
 	$(BIN)/pyright
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 

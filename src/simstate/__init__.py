@@ -148,7 +148,7 @@ _HOMES = (
     "entity.explanation",
     "simulation",
 )
-"""Where the public names come from that are no modules."""
+"""Modules that provide the public names that are not modules."""
 
 if not TYPE_CHECKING:  # a type checker would take every name for known
 

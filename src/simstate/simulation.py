@@ -512,7 +512,7 @@ class Simulation:
         self._forcing.add_process(process, self._integration)
 
     def add_noise(self, noise: DrivingNoise) -> None:
-        """Let noise sources drive the state; needs a stochastic integrator."""
+        """Drive the state by noise sources; needs a stochastic integrator."""
         self._forcing.add_noise(noise, self._integration)
 
     @property

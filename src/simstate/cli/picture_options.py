@@ -28,7 +28,7 @@ MOST_IN_SHEET = 100
 
 @dataclass
 class PictureOptions:
-    """How pictures and films are drawn."""
+    """Settings of pictures and films."""
 
     size: tuple[int, int] = (640, 480)
     """Width and height [px]; even numbers for an .mp4. Of each world with --sheet."""

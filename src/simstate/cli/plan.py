@@ -54,10 +54,10 @@ class PlanCommand:
         ),
     ]
     planner: Literal["predictive-sampling", "mppi", "cem"] = "mppi"
-    """How controls are chosen."""
+    """Method of choosing controls."""
     seconds: Seconds = 10.0
     horizon: float = 0.8
-    """How far a plan looks ahead [s]."""
+    """Horizon of a plan [s]."""
     samples: int = 64
     """Futures of each world for one plan."""
     knots: int = 6

@@ -33,7 +33,7 @@ class RenderCommand:
     snapshot: Annotated[Path | None, tyro.conf.arg(name="snapshot")] = None
     """Begin with the worlds of this file."""
     policy: Path | None = None
-    """Let this policy act in the task."""
+    """Policy that acts in the task."""
     envs: int | None = None
     """Number of worlds, by default 1; up to 16 are drawn side by side, up to 100 in a
     sheet."""

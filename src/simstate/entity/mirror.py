@@ -333,7 +333,7 @@ class ModelMirror:
         self._model = model
         self._q_index, self._q_sign = np.arange(model.nq), np.ones(model.nq)
         self._q_shift = np.zeros(model.nq)
-        """Of joints whose reference is not zero."""
+        """Offsets of joints whose reference is not zero."""
         self._v_index, self._v_sign = np.arange(model.nv), np.ones(model.nv)
         self._u_index, self._u_sign = np.arange(model.nu), np.ones(model.nu)
         for mirror in mirrors:

@@ -31,7 +31,7 @@ _TARGETS: dict[TargetKind, str] = {
     "velocity": "vel",
     "effort": "effort",
 }
-"""How the quantities of targets are called."""
+"""Names of the quantities of targets."""
 PerJoint: TypeAlias = "float | Mapping[str, float]"
 """One number for all joints, or numbers by regular expression on joint names."""
 
@@ -56,16 +56,16 @@ class Action(ABC):
     """Some columns of the action, and what they do; zero means the term's rest."""
 
     names: tuple[str, ...]
-    """What each column drives."""
+    """Name of what each column drives."""
     contracts: Sequence[Contract] = ()
-    """Unit, axes and point of each column, as it is given; none: not declared."""
+    """Unit, axes and point of each column of an action; empty: not declared."""
     acts_every_substep: bool = False
-    """Whether `apply` is called before every physics step, with the same action, rather
+    """True if `apply` is called before every physics step, with the same action, rather
     than once. A step of the environment is then `decimation` calls of the engine."""
     keeps_dtype: bool = False
-    """Whether `apply` gets float32 actions as such, not in the engine's dtype."""
+    """True if `apply` takes float32 actions, not the engine's dtype."""
     limits: tuple[Sequence[float], Sequence[float]] | None = None
-    """Least and greatest value of each column, for spaces; None: none are stated."""
+    """Minimum and maximum of each column, for spaces; None: not stated."""
 
     @property
     def dim(self) -> int:
@@ -97,7 +97,7 @@ class JointActionCfg(ActionCfg):
     offset: PerJoint = 0.0
     """Target at the action 0; by joint with {pattern: value}."""
     clip: tuple[float, float] | None = None
-    """Least and greatest target."""
+    """Minimum and maximum target."""
     kind: ClassVar[TargetKind]
 
     def make(self, name: str, env: Env) -> JointAction:
@@ -170,7 +170,7 @@ class JointAction(Action):
         self._write = self.entity.target_writer(cfg.kind, self.joints.joint_ids)
 
     def targets(self, action: Tensor) -> Tensor:
-        """What an action asks of the joints; shape (num_envs, dim)."""
+        """Return the joint targets of an action; shape (num_envs, dim)."""
         target = action * self.scale + self.offset
         zero = self._zero()
         if zero is not None:
@@ -205,7 +205,7 @@ class JointAction(Action):
 
     @property
     def _asked(self) -> TargetKind:
-        """What an action asks for."""
+        """Kind of target of an action."""
         return self.cfg.kind
 
     def _zero(self) -> Tensor | None:

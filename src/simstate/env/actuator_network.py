@@ -75,7 +75,7 @@ class ActuatorNetworkAction(JointPdAction):
         """Velocities of the last physics steps, the latest first."""
 
     def efforts(self, action: Tensor) -> Tensor:
-        """What the network gives for an action, now; shape (num_envs, dim)."""
+        """Return the network's present efforts for an action; shape (num_envs, dim)."""
         data, ids, cfg = self.entity.data, self.joints.joint_ids, self._network_cfg
         velocity = data.joint_vel[:, ids]
         error = self.targets(action) - data.joint_pos_biased[:, ids]
@@ -141,6 +141,6 @@ def _load_onnx(path: Path) -> Network:
 
 
 def _push(memory: Tensor, latest: Tensor) -> None:
-    """Let the rows of a history move back by one, and put in the latest."""
+    """Shift the rows of a history by one, and insert the latest."""
     memory[:, 1:] = memory[:, :-1].clone()
     memory[:, 0] = latest

@@ -1,4 +1,4 @@
-"""Command terms: what is asked of the robot, drawn anew from time to time."""
+"""Command terms: goals of the robot, which are redrawn from time to time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class CommandCfg(ABC):
     ranges: ClassVar[tuple[str, ...]] = ("resampling_time_s",)
     """The fields that are ranges."""
     resampling_time_s: Range
-    """Range of the time after which a world draws its command anew [s]."""
+    """Range of the time after which a world redraws its command [s]."""
 
     def __post_init__(self) -> None:
         self.place = calling_place()
@@ -51,10 +51,10 @@ class CommandCfg(ABC):
 
 
 class Command(ABC):
-    """What is asked of each world now; drawn at reset, and again when time is up."""
+    """The present goal of each world, drawn at reset and again when its time is up."""
 
     names: tuple[str, ...]
-    """What each column of `command` is."""
+    """Name of each column of `command`."""
     contracts: Sequence[Contract] = ()
     """Unit, axes and point of each column; none: not declared."""
     offset_contracts: Sequence[Contract] = ()
@@ -73,7 +73,7 @@ class Command(ABC):
         self._resampling_time_s = cfg.resampling_time_s
         self._place = f"env/command/{name}"
         self.command = self._memory("command", (len(self.names),))
-        """What is asked for now, by `names`; float32, shape (num_envs, columns)."""
+        """The present command, by `names`; float32, shape (num_envs, columns)."""
         self.time_left = self._memory("time_left")
         """Until the next draw [s]; shape (num_envs,)."""
         self.error_sum = self._memory("error_sum", reset=0.0)
@@ -87,7 +87,7 @@ class Command(ABC):
         reset: float | None = None,
         initial: float | Tensor = 0.0,
     ) -> Tensor:
-        """What the command remembers of each world; None: what it draws anew."""
+        """Return memory of the command for each world; None: what it draws."""
         return (
             worlds_of(self.env.sim)
             .ledger.memory(
@@ -113,15 +113,15 @@ class Command(ABC):
     @property
     @abstractmethod
     def offset(self) -> Tensor:
-        """What is missing to what is asked for; shape (num_envs, k)."""
+        """Difference between the command and the state; shape (num_envs, k)."""
 
     def error(self) -> Tensor:
-        """How far the worlds are from what is asked for; shape (num_envs,)."""
+        """Return the distance of the worlds from the command; shape (num_envs,)."""
         offset = self.offset
         return self.env.xp.sqrt((offset * offset).sum(-1))
 
     def draw(self, env_ids: Tensor) -> None:
-        """Draw the command of these worlds anew."""
+        """Redraw the command of these worlds."""
         self.time_left[env_ids] = self._uniform(env_ids, self._resampling_time_s)[:, 0]
         self._draw(env_ids)
         self._follow(env_ids)
@@ -139,22 +139,22 @@ class Command(ABC):
         self.error_sum += self.error()
 
     def due(self, dt: float) -> Tensor:
-        """Let time run [s]; the mask of the worlds whose time is up; (num_envs,)."""
+        """Advance the clock [s]; return the mask of due worlds; (num_envs,)."""
         self.time_left -= dt
         return self.time_left <= 0.0
 
     def advance(self, due: Tensor) -> None:
-        """Draw anew in the worlds that are due, and follow the robots in all."""
+        """Redraw the command in worlds that are due, and update it in all."""
         if due.numel():
             self.draw(due)
         self._follow(slice(None))
 
     @abstractmethod
     def _draw(self, env_ids: Tensor) -> None:
-        """Draw what is asked of these worlds."""
+        """Draw the command of these worlds."""
 
     def _follow(self, rows: Index) -> None:
-        """Bring what depends on the robot's state up to date in these worlds."""
+        """Update what depends on the robot's state in these worlds."""
         del rows  # here nothing does
 
     def _uniform(self, env_ids: Tensor, *spans: Range) -> Tensor:
@@ -176,7 +176,7 @@ class VelocityCommandCfg(CommandCfg):
     lin_vel_y: Range = (0.0, 0.0)
     """To the left [m/s]."""
     ang_vel_z: Range = (0.0, 0.0)
-    """Yaw rate, and its greatest magnitude where a heading is followed [rad/s]."""
+    """Yaw rate, and its maximum magnitude where a heading is followed [rad/s]."""
     heading: Range | None = None
     """Headings to turn to [rad]; None: the yaw rate is drawn itself."""
     heading_stiffness: float = 1.0
@@ -208,7 +208,7 @@ class VelocityCommand(Command):
         """The heading to turn to, where one is followed [rad]; (num_envs,)."""
         self.follows_heading = self._memory("follows_heading", dtype=torch.bool)
         self.is_standing = self._memory("is_standing", dtype=torch.bool)
-        """Where nothing is to move; (num_envs,)."""
+        """True where nothing is to move; (num_envs,)."""
         self._ranges = {
             axis: worlds_of(env.sim)
             .ledger.shared(
@@ -259,7 +259,7 @@ class VelocityCommand(Command):
             self._straighten(env_ids)
 
     def _straighten(self, env_ids: Tensor) -> None:
-        """Let some of these worlds go straight ahead, and follow no heading."""
+        """Make some of these worlds go straight ahead, without a heading."""
         chance = self._uniform(env_ids, (0.0, 1.0))
         straight = chance < self.cfg.forward_share
         drawn = self.command[env_ids]
@@ -287,7 +287,7 @@ class PointCommandCfg(CommandCfg):
     site_name: str
     """The site that is to be there."""
     x: Range
-    """Least and greatest x of the point, world axes [m]."""
+    """Minimum and maximum x of the point, world axes [m]."""
     y: Range
     """Its y [m]."""
     z: Range
@@ -327,7 +327,7 @@ class AttitudeCommandCfg(CommandCfg):
     """An attitude for the root link, turned from the upright one about any axis."""
 
     max_angle: float = math.pi
-    """The greatest angle from the default attitude [rad]."""
+    """Maximum angle from the default attitude [rad]."""
     axis: tuple[float, float, float] | None = None
     """The axis to turn about, world axes; None: any."""
 

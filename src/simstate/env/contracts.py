@@ -1,4 +1,4 @@
-"""What the numbers of a term are: said beside the term, or by what it reads."""
+"""Contracts of a term's values: declared at the term, or by what it reads."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 Told: TypeAlias = Contract | Quantity | Reading
 """A contract, or what has one."""
 Tells: TypeAlias = Callable[..., "Told | Sequence[Told]"]
-"""`tells(env, **params)` says it where it depends on the environment."""
+"""`tells(env, **params)` returns it where it depends on the environment."""
 Declared = TypeVar("Declared", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """What `contract` leaves at a function or a class."""
+    """Declaration that `contract` attaches to a function or a class."""
 
     told: Any
-    """A Told, some of them, or what tells; a type checker takes a quantity here for the
-    number that it is in an entity's data."""
+    """A contract, several, or a function that returns them; a type checker takes a
+    quantity here for the number that it is in an entity's data."""
 
 
 def contract(
@@ -78,7 +78,7 @@ def contracts_of(
 
 
 def checked(label: str, told: Any, count: int) -> list[Contract]:
-    """What is told, if it is a contract for each of `count` numbers."""
+    """Return the contracts, if there is one for each of `count` values."""
     each: list[Any] = [told]
     if isinstance(told, list | tuple) and not isinstance(told, Contract):
         each = list(cast("Sequence[Any]", told))

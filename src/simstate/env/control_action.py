@@ -63,7 +63,7 @@ class ControlAction(Action):
         self.names = tuple(names)
         columns = [self.entity.index.controls.ids[k] for k in ids]
         self.low, self.high = _ranges(env, columns)
-        """The least and the greatest controls; infinite where there is no range."""
+        """Minimum and maximum controls; infinite where there is no range."""
         told = {e.index[0]: e for e in explain(env.sim) if e.field == "ctrl"}
         chosen = (told[column] for column in columns)
         each = [Contract(e.unit, e.axes, e.point) for e in chosen]
@@ -75,7 +75,7 @@ class ControlAction(Action):
         self._write = self.entity.control_writer(ids)
 
     def controls(self, action: Tensor) -> Tensor:
-        """What an action asks of the actuators; shape (num_envs, dim)."""
+        """Return the controls of an action; shape (num_envs, dim)."""
         action = action * self.cfg.scale
         return (self._middle + self._half * action).clip(self.low, self.high)
 
@@ -85,7 +85,7 @@ class ControlAction(Action):
 
 
 def _ranges(env: Env, controls: list[int]) -> tuple[Tensor, Tensor]:
-    """Least and greatest of some controls of the scene; shape (dim,) each."""
+    """Return minimum and maximum of some controls of the scene; shape (dim,) each."""
     model = env.sim.model
     ranges = torch.as_tensor(model.actuator_ctrlrange[controls], dtype=env.sim.dtype)
     limited = torch.as_tensor(model.actuator_ctrllimited[controls].astype(bool))

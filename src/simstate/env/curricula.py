@@ -69,7 +69,7 @@ def forward_velocity(
     step: float = 0.1,
     limit: float = 2.0,
 ) -> float:
-    """Ask for greater forward velocities [m/s] once those asked for are tracked.
+    """Raise the commanded forward velocities [m/s] once the present ones are tracked.
 
     Where the ended episodes earned `share` of what the reward term can give, the range
     grows by `step` up to `limit`. Returns the greatest velocity of the range.

@@ -49,7 +49,7 @@ class DivergenceLog:
 
     @property
     def count(self) -> int:
-        """How many times a world has diverged."""
+        """Number of divergences."""
         return int(self._count)
 
     def record(self, env_ids: Tensor) -> None:

@@ -39,7 +39,7 @@ class ActionTerms(dict[str, Action]):
         self.columns = [
             f"{term}/{name}" for term, action in self.items() for name in action.names
         ]
-        """What each column of an action drives, as "term/joint"."""
+        """Name of what each column of an action drives, as "term/joint"."""
         self.contracts = [
             contract
             for term, action in self.items()
@@ -47,7 +47,7 @@ class ActionTerms(dict[str, Action]):
                 f"action term {term!r}", action.contracts, action.dim
             )
         ]
-        """Unit, axes and point of each column, as it is given."""
+        """Unit, axes and point of each column of an action."""
         self.last = self._memory("action")
         """The last action as it was given, zero after a reset."""
         self.previous = self._memory("previous_action")
@@ -87,7 +87,7 @@ class ActionTerms(dict[str, Action]):
         self.write(action, self)
 
     def write(self, action: Any, names: Iterable[str]) -> None:
-        """Let some terms write their parts of an action."""
+        """Write the parts of an action by some terms."""
         cast = self._backend.cast(action, self._env.sim.dtype)
         ledger, first = self._ledger, 0
         for name, term in self.items():
@@ -100,7 +100,7 @@ class ActionTerms(dict[str, Action]):
         ledger.scope = ""
 
     def reset(self, env_ids: Tensor) -> None:
-        """Tell the terms of worlds that begin an episode."""
+        """Reset the terms of worlds that start an episode."""
         for name, term in self.items():
             with self._ledger.naming(f"action/{name}"):
                 term.reset(env_ids)
@@ -209,7 +209,7 @@ class CommandTerms(dict[str, Command]):
         return found
 
     def advance(self, due: dict[str, Tensor]) -> None:
-        """Measure how well they were followed, and draw anew where it is time."""
+        """Measure the errors of the commands, and redraw those that are due."""
         for name, command in self._stepped.items():
             self._ledger.scope = f"command/{name}"
             command.measure()
@@ -287,7 +287,7 @@ class EventSchedule:
             self._set_clock(env, k, env_ids)
 
     def due(self, dt: float) -> dict[str, Any]:
-        """Let time run [s]; the masks of the worlds that are due, by event."""
+        """Advance the clocks [s]; return the masks of worlds that are due, by event."""
         if not self._intervals:
             return {}
         left, happened = self._arrays

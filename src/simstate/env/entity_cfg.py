@@ -63,7 +63,7 @@ class SceneEntityCfg:
 
     @property
     def is_resolved(self) -> bool:
-        """Whether it knows its ids."""
+        """True if its ids are resolved."""
         return bool(self._found)
 
     def resolve(self, scene: SceneEntities) -> SceneEntityCfg:
@@ -150,7 +150,7 @@ class SceneEntityCfg:
 
 
 def resolves_entities(function: Callable[Params, Result]) -> Callable[Params, Result]:
-    """Let a term be called by hand, too: entities that have no ids yet get them.
+    """Resolve entities without ids, so that a term can also be called directly.
 
     Its first argument is the environment. What a configuration calls has its entities
     resolved already, once and for all.

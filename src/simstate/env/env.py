@@ -176,7 +176,7 @@ class Env(EnvWorlds):
     def step(
         self, action: Tensor, reset_ids: Ids = ()
     ) -> tuple[Observations, Tensor, Tensor, Tensor, Extras]:
-        """Apply an action and go on by `step_dt`; shape (num_envs, action_dim).
+        """Apply an action and advance by `step_dt`; shape (num_envs, action_dim).
 
         Worlds of `reset_ids` begin an episode instead, without auto_reset: they do not
         move, their action is ignored, their reward is zero and nothing ends them.
@@ -402,7 +402,7 @@ class Env(EnvWorlds):
 
     @property
     def action_names(self) -> list[str]:
-        """What each column of an action drives, as "term/joint"."""
+        """Name of what each column of an action drives, as "term/joint"."""
         return self.actions.columns
 
     @property
@@ -467,7 +467,7 @@ class Env(EnvWorlds):
         self._parts.check()
 
     def _advance(self, action: Any, moving: Tensor | None) -> None:
-        """Go on by the physics steps of one environment step.
+        """Advance by the physics steps of one environment step.
 
         Where an action acts in every substep, the host looks after each of them whether
         a world has diverged.

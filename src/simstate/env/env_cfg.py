@@ -1,4 +1,4 @@
-"""What an environment is made of: the configuration that a task writes."""
+"""Configuration of an environment, as a task writes it."""
 
 from __future__ import annotations
 
@@ -63,15 +63,15 @@ class ObservationTermCfg(TermCfg):
 
     noise: ObservationNoise | None = field(default=None, kw_only=True)
     clip: tuple[float, float] | None = field(default=None, kw_only=True)
-    """Least and greatest value, before it is scaled; None: it is not clipped."""
+    """Minimum and maximum, before scaling; None: not clipped."""
     scale: float | tuple[float, ...] | None = field(default=None, kw_only=True)
     """One factor, or one for each number; for each channel of a picture."""
     delay: int | tuple[int, int] = field(default=0, kw_only=True)
     """Environment steps by which it comes late; of a range each world draws its own at
     reset, both ends included."""
     history: int = field(default=1, kw_only=True)
-    """How many of the last values are given, oldest first, side by side along the last
-    axis: a picture has their channels. A reset fills them with the first value."""
+    """Number of past values, oldest first, side by side along the last axis: a picture
+    has their channels. A reset fills them with the first value."""
 
 
 @dataclass
@@ -142,8 +142,8 @@ class EventTermCfg(TermCfg):
     interval_s: tuple[float, float] | None = field(default=None, kw_only=True)
     """Range of the time between two "interval" events of a world [s]."""
     shared: bool = field(default=False, kw_only=True)
-    """Whether all worlds draw the same numbers, in a "startup" event: one other robot
-    rather than a different one in each world."""
+    """True if all worlds draw the same values, in a "startup" event: one randomised
+    robot rather than a different one in each world."""
 
 
 @dataclass
@@ -187,11 +187,11 @@ class EnvCfg:
     dtype: Literal["float32", "float64"] = "float32"
     """The dtype of observations, rewards and actions."""
     is_finite_horizon: bool = False
-    """Whether the time limit belongs to the task: a learner does not look beyond it."""
+    """True if the time limit belongs to the task: a learner does not look beyond it."""
     divergence_dump_dir: str | Path | None = None
     """A folder for snapshots of worlds that diverge; None: none are written."""
     max_divergence_dumps: int = 10
-    """How many of them are written at most."""
+    """Maximum number of dumps."""
 
 
 _KINDS: dict[str, type] = {
@@ -248,12 +248,12 @@ def _check_kinds(where: str, values: object, kind: type) -> None:
 
 
 def is_whole(value: object, least: int) -> bool:
-    """Whether it is an int, no bool, of at least so much."""
+    """Return True for an int, not a bool, of at least `least`."""
     if not isinstance(value, int) or isinstance(value, bool):
         return False
     return value >= least
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a finite number."""
+    """Return True for a finite number."""
     return isinstance(value, Real) and math.isfinite(value)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 OBSERVATION, ACTION, REWARD = "observation/", "action", "reward"
 TERMINATED, TRUNCATED, ENDED, EVENT = "terminated", "truncated", "ended", "event"
 FINAL = "final/"
-"""What arrays of final observations are called, by group, beside "final_ids"."""
+"""Prefix of arrays of final observations, by group, next to "final_ids"."""
 
 
 class EnvRecorder(Recorder):
@@ -109,7 +109,7 @@ AFTER = (ACTION, REWARD, TERMINATED, TRUNCATED, ENDED, EVENT)
 
 
 def env_columns(env: Env) -> list[Column]:
-    """What is recorded of every environment."""
+    """Return the columns that are recorded of every environment."""
     columns = [
         Column(
             f"{OBSERVATION}{group}",

@@ -33,7 +33,7 @@ _COUNTS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 class EnvWorlds(ABC):
-    """What an environment is and remembers, apart from what a step does with it.
+    """Configuration and memory of an environment, apart from its step.
 
     All of it is in the ledger of its simulation. A tensor that is put on it as an
     attribute would be in no snapshot, and is refused.
@@ -97,7 +97,7 @@ class EnvWorlds(ABC):
         """The environment as terms that are marked with `either` read it."""
 
     def _make_clocks(self, first_world: int) -> None:
-        """What the environment itself remembers of each world."""
+        """Create the environment's memory of each world."""
         self.all_ids = torch.arange(self.num_envs, device=self.device)
         """The ids of all worlds; shape (num_envs,)."""
         self._episode_length: Tensor = self._ledger.memory(
@@ -107,7 +107,7 @@ class EnvWorlds(ABC):
             "env/step_count", torch.zeros(1, dtype=torch.int64)
         ).tensor
         self.terrain: TerrainPlaces | None = None
-        """Where the worlds are on the terrain; None: the scene has none."""
+        """Positions of the worlds on the terrain; None: the scene has none."""
         if self.cfg.scene.terrain is not None:
             self.terrain = TerrainPlaces(
                 self.cfg.scene.terrain, self._ledger, first_world, self.sim.dtype
@@ -172,7 +172,7 @@ class EnvWorlds(ABC):
         )  # fmt: skip
 
     def snapshot(self, env_ids: Ids = None) -> Snapshot:
-        """Everything that worlds need to go on exactly as they would have.
+        """Return everything that worlds need to continue exactly as they would have.
 
         The simulation's slots and the environment's: clocks, commands, sums, histories,
         random streams, what terms remember, and what curricula have changed.
@@ -183,7 +183,7 @@ class EnvWorlds(ABC):
         return take_snapshot(worlds_of(self.sim), rows, ("sim", "env"))
 
     def restore(self, snapshot: Snapshot, env_ids: Ids = None) -> None:
-        """Bring worlds to where those of a snapshot were; one world's fits all.
+        """Restore worlds from a snapshot; one world's fits all.
 
         All of it is checked before anything is written. What worlds have in common
         (curricula, counters) is restored together with all of them.
@@ -195,7 +195,7 @@ class EnvWorlds(ABC):
 
     @abstractmethod
     def _scopes(self) -> list[str]:
-        """What the names of the memory of each part begin with."""
+        """Return the prefixes of the memory of each part."""
 
     @abstractmethod
     def _check_parts(self) -> None:
@@ -225,7 +225,7 @@ class EnvWorlds(ABC):
 
     @property
     def common_step_counter(self) -> int:
-        """How often `step` was called."""
+        """Number of calls of `step`."""
         return int(self._step_count)
 
     @property
@@ -293,7 +293,7 @@ class EnvWorlds(ABC):
         return self.all_ids[torch.isin(self.all_ids, env_ids, invert=True)]
 
     def _check_reset_ids(self, reset_ids: Ids) -> Tensor | None:
-        """The ids of the worlds that begin anew in a step; None: no world does."""
+        """Return the ids of the worlds that are reset in a step; None: no world."""
         if isinstance(reset_ids, tuple) and reset_ids == ():
             return None
         rows = worlds_of(self.sim).select(reset_ids)
@@ -308,7 +308,7 @@ class EnvWorlds(ABC):
 
 
 def check_lengths(steps: Tensor, num_envs: int) -> None:
-    """Raise unless these can be the steps since the last reset of so many worlds."""
+    """Raise unless these can be the steps since the last reset of n worlds."""
     has_shape("episode_length_buf", steps, (num_envs,))
     if steps.dtype not in _COUNTS:
         raise ShapeError(

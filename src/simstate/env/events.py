@@ -194,7 +194,7 @@ def randomize_effort_limits(
     shared: bool = False,
     asset_cfg: SceneEntityCfg = ROBOT,
 ) -> None:
-    """Draw the greatest effort of the chosen actuators on their joints [N or N·m].
+    """Draw the maximum effort of the chosen actuators on their joints [N or N·m].
 
     Both directions get the same draw. Where an actuator has no limit but its joint has
     one, that one is drawn. `distribution` and `shared` are as in `randomize_parameter`.
@@ -300,7 +300,7 @@ def _write_not_negative(
 
 
 class _EffortLimit(NamedTuple):
-    """Where the model has the limit of an actuator's effort."""
+    """Fields of the model with the limit of an actuator's effort."""
 
     field: str
     element: int

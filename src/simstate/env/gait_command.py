@@ -64,7 +64,7 @@ class GaitCommand(Command):
         self.clock = self._memory("clock")
         """The share of the present stride that is over, in [0, 1); (num_envs,)."""
         self.gait = self._memory("gait", dtype=torch.int64)
-        """Which of the gaits is asked for, by their order; (num_envs,)."""
+        """Index of the commanded gait; (num_envs,)."""
         self._ahead = torch.tensor(
             list(cfg.gaits.values()), dtype=torch.float32, device=env.device
         )
@@ -76,7 +76,7 @@ class GaitCommand(Command):
 
     @property
     def stance(self) -> Tensor:
-        """Whether each foot is to stand; bool, shape (num_envs, feet)."""
+        """True for each foot that is to stand; bool, shape (num_envs, feet)."""
         return self.phase < self.command[:, 1:2]
 
     @property
@@ -89,7 +89,7 @@ class GaitCommand(Command):
         return self.offset.mean(-1)
 
     def due(self, dt: float) -> Tensor:
-        """Let time and strides run [s]; the worlds whose time is up; (num_envs,)."""
+        """Advance time and strides [s]; return the worlds that are due; (num_envs,)."""
         self.clock[:] = (self.clock + self.command[:, 0] * dt) % 1.0
         return super().due(dt)
 

@@ -74,9 +74,9 @@ class ObservationGroups:
         ]
         """The values of each group's terms among those of the plan."""
         self._may_change: tuple[int, list[str]] = (0, [])
-        """How many slots there were, and which of them terms may change."""
+        """Number of slots, and the slots that terms may change."""
         self._latest: dict[str, tuple[Tensor, Any]] = {}
-        """What each part saw last, live: as a tensor and as an array."""
+        """Last observation of each part, live: as a tensor and as an array."""
         self._structure: dict[str, dict[str, None] | None] = {}
         """Terms of groups that are dictionaries, None of others, by group."""
 
@@ -96,7 +96,7 @@ class ObservationGroups:
         return nested(specs, self._structure)
 
     def observe(self, env_ids: Tensor | None = None) -> Observations:
-        """What all worlds see now, by group; of `env_ids` at the start of an episode.
+        """Return the observations by group; `env_ids` start an episode.
 
         It is kept as the latest.
         """
@@ -129,7 +129,7 @@ class ObservationGroups:
         self._latest[name] = slot.tensor, self._backend.array(slot.tensor)
 
     def _others_memory(self) -> dict[str, Tensor]:
-        """What observation terms may change in all worlds: memory and random streams.
+        """Return memory that observation terms may change: slots and random streams.
 
         A term is computed for all of them, also where some have just been reset: then
         it has looked once more at the others, which must not change what it remembers.

@@ -41,7 +41,7 @@ class JointPdActionCfg(JointActionCfg):
     damping: PerJoint = 0.0
     """[N·m·s/rad or N·s/m]."""
     effort_limit: PerJoint = math.inf
-    """Greatest effort at any speed [N·m or N]."""
+    """Maximum effort at any speed [N·m or N]."""
     stall_effort: PerJoint = math.inf
     """Effort that the motor could give at rest [N·m or N]."""
     velocity_limit: PerJoint = math.inf
@@ -81,7 +81,7 @@ class JointPdAction(JointAction):
         return "position"
 
     def efforts(self, action: Tensor) -> Tensor:
-        """What the motors give for an action, now [N·m or N]; (num_envs, dim)."""
+        """Return the present efforts for an action [N·m or N]; (num_envs, dim)."""
         data, ids = self.entity.data, self.joints.joint_ids
         position, velocity = data.joint_pos_biased[:, ids], data.joint_vel[:, ids]
         wanted = self.stiffness * (self.targets(action) - position)

@@ -1,4 +1,4 @@
-"""What the parts of an environment keep besides their slots, which no snapshot has."""
+"""Attributes of an environment's parts outside their slots, which no snapshot has."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from simstate.env.env import Env
 
 _DEPTH = 3
-"""How deep containers are looked into."""
+"""Maximum depth of inspected containers."""
 
 
 class Parts:

@@ -45,7 +45,7 @@ Tracked: TypeAlias = Literal[
     "body_lin_vel",
     "body_ang_vel",
 ]
-"""What can be compared with the motion."""
+"""Quantities that can be compared with the motion."""
 
 
 @dataclass(kw_only=True)
@@ -58,7 +58,7 @@ class MotionCommandCfg(CommandCfg):
 
     ranges = (*CommandCfg.ranges, "start", "joint_pos_range")
     resampling_time_s: Range = (1e9, 1e9)
-    """Range of the time after which a world goes on elsewhere in the motion [s]."""
+    """Range of the time after which a world continues elsewhere in the motion [s]."""
     file: str | Path | Sequence[str | Path]
     """A .csv or .npz file, as `simstate.data.datasets.read_motion` takes it; or several
     of the same joints. Each second of them is drawn equally often."""
@@ -69,9 +69,10 @@ class MotionCommandCfg(CommandCfg):
     body_names: Patterns = None
     """Regular expressions on the links that are compared; None: all."""
     start: Range = (0.0, 1.0)
-    """Shares of the motion between which an episode begins; (0, 0): at its begin."""
+    """Range of the start of an episode, as fractions of the motion; (0, 0): its
+    start."""
     sampling: Literal["uniform", "adaptive"] = "uniform"
-    """How the start is drawn: "adaptive" prefers parts of the motions shortly before
+    """Distribution of the start: "adaptive" prefers parts of the motions shortly before
     those in which episodes have failed. Worlds then depend on each other."""
     uniform_share: float = 0.1
     """Share of the starts that "adaptive" sampling draws uniformly."""
@@ -80,16 +81,17 @@ class MotionCommandCfg(CommandCfg):
     anchor: str | None = None
     """The link from which aligned links are seen; None: the root link."""
     at_end: AtEnd = "restart"
-    """Where the motion ends: "restart" goes on elsewhere in it, "hold" stays there."""
+    """Behaviour at the end of the motion: "restart" continues elsewhere in it, "hold"
+    stays there."""
     aligned: bool = True
-    """Whether links are compared as seen from the anchor: the motion is moved over
-    ground and turned about z to where the entity's anchor is."""
+    """True if links are compared relative to the anchor: the motion is moved over
+    ground and rotated about z to the entity's anchor."""
     joint_pos_range: Range = (0.0, 0.0)
-    """What a reset adds to the joints' positions [rad or m]."""
+    """Offset that a reset adds to the joints' positions [rad or m]."""
     pose_range: Mapping[str, Range] = field(default_factory=dict[str, Range])
-    """What it adds to the root link's pose, as in `events.reset_root_state`."""
+    """Offset that it adds to the root link's pose, as in `events.reset_root_state`."""
     velocity_range: Mapping[str, Range] = field(default_factory=dict[str, Range])
-    """What it adds to its velocity."""
+    """Offset that it adds to its velocity."""
 
     def make(self, name: str, env: Env) -> MotionCommand:
         """The term, in the environment's scene."""
@@ -133,15 +135,15 @@ class MotionCommand(Command):
         self.clip = self._memory("clip", dtype=torch.int64)
         """The motion that each world has, as an index into `file`; (num_envs,)."""
         self.time = self._memory("time", dtype=torch.float64)
-        """How far each world is in its motion [s]; (num_envs,)."""
+        """Time of each world in its motion [s]; (num_envs,)."""
         self.starts = MotionStarts(
             self.reference.duration, cfg, worlds_of(env.sim).ledger, self._place
         )
-        """Where episodes begin."""
+        """Starts of episodes."""
 
     @property
     def ended(self) -> Tensor:
-        """Where the motion is over; bool, shape (num_envs,)."""
+        """True where the motion is over; bool, shape (num_envs,)."""
         return self.time >= self.reference.duration[self.clip]
 
     @property
@@ -158,7 +160,7 @@ class MotionCommand(Command):
 
     @property
     def offset(self) -> Tensor:
-        """What the anchor misses, its own axes; (num_envs, 6).
+        """Difference between the anchor and the motion, its own axes; (num_envs, 6).
 
         The way to its place [m], then the turn that is left [rad].
         """
@@ -177,7 +179,7 @@ class MotionCommand(Command):
         return self.errors("joint_pos").square().mean(-1).sqrt()
 
     def errors(self, tracked: Tracked, bodies: Index | None = None) -> Tensor:
-        """How far each joint or link is from the motion, in its unit; (num_envs, k).
+        """Return the error of each joint or link, in its unit; (num_envs, k).
 
         `bodies` are the links of "body_…"; None: those of the configuration.
         Attitudes as angles [rad], heights along world z [m]; k is 1 for the root link
@@ -226,7 +228,7 @@ class MotionCommand(Command):
         )
 
     def due(self, dt: float) -> Tensor:
-        """Let time and the motion run [s]; the worlds to draw anew; (num_envs,)."""
+        """Advance time and motion [s]; return the worlds to redraw; (num_envs,)."""
         self.time.add_(dt)
         torch.minimum(self.time, self.reference.duration[self.clip], out=self.time)
         over = super().due(dt)

@@ -14,7 +14,7 @@ from simstate.base.checks import as_path, has_shape, number
 from simstate.base.errors import InvalidInputError, ShapeError
 
 _BODIES = {"body_pos_w": 3, "body_quat_w": 4, "body_lin_vel_w": 3, "body_ang_vel_w": 3}
-"""What a NPZ file may have of the bodies, and how many numbers of each."""
+"""Arrays of the bodies in a NPZ file, and their numbers of components."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class MotionClip:
     root_quat: np.ndarray
     """Orientation of the root link, (w, x, y, z); (frames, 4)."""
     bodies: dict[str, np.ndarray]
-    """What a NPZ file has of the bodies: body_pos_w, body_quat_w, …"""
+    """Arrays of the bodies in a NPZ file: body_pos_w, body_quat_w, …"""
 
     def __len__(self) -> int:
         return len(self.joint_pos)

@@ -136,7 +136,7 @@ def _set_root(
     lin_vel: np.ndarray,
     ang_vel: np.ndarray,
 ) -> None:
-    """Bring a free root link to a frame; MuJoCo has its turning in body axes."""
+    """Set a free root link to a frame; MuJoCo has its angular velocity in body axes."""
     qpos, dof = index.free_qpos_adr[0], index.free_dof_adr[0]
     quat = np.array(motion.root_quat[frame], dtype=np.float64)
     own, back = np.zeros(3), np.zeros(4)

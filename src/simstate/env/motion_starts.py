@@ -41,7 +41,7 @@ class MotionStarts:
         self._clip = torch.arange(len(counts), device=device).repeat_interleave(number)
         self._first = number.cumsum(0) - number
         self._bins_per_s = number / duration
-        """Of each motion [1/s]."""
+        """Number of bins of each motion per second [1/s]."""
         within = torch.arange(len(self._clip), device=device) - self._first[self._clip]
         width = 1.0 / self._bins_per_s[self._clip]
         low, high = (share * duration[self._clip] for share in cfg.start)

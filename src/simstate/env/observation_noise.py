@@ -20,7 +20,7 @@ class ObservationNoise(ABC):
     """Random numbers that are added to an observation, before clip and scale."""
 
     remembers: ClassVar[int] = 0
-    """How many numbers it remembers for each column and world."""
+    """Number of values that it remembers for each column and world."""
 
     @abstractmethod
     def draw(self, rng: WorldRandom, rows: Index, columns: int) -> Tensor:
@@ -29,19 +29,19 @@ class ObservationNoise(ABC):
     def measure(
         self, value: Tensor, rng: WorldRandom, rows: Index, memory: NoiseMemory
     ) -> Tensor:
-        """What is observed of true values; shape (n, columns)."""
+        """Return the measured values of true ones; shape (n, columns)."""
         del memory
         return value + self.draw(rng, rows, value.shape[1]).to(value.dtype)
 
 
 @dataclass(frozen=True)
 class NoiseMemory:
-    """What noise remembers from one observation to the next."""
+    """Memory of noise from one observation to the next."""
 
     values: Tensor
     """Live, of all worlds; shape (num_envs, remembers, columns)."""
     is_first: bool
-    """Whether the worlds in question begin an episode."""
+    """True if the worlds start an episode."""
     step_dt: float
     """The time since the observation before [s]."""
 
@@ -53,7 +53,7 @@ class UniformNoise(ObservationNoise):
     low: float
     """The least, in the unit of what is observed."""
     high: float
-    """The greatest."""
+    """Maximum."""
 
     def draw(self, rng: WorldRandom, rows: Index, columns: int) -> Tensor:
         """Noise for some worlds; shape (n, columns)."""
@@ -74,7 +74,7 @@ class GaussianNoise(ObservationNoise):
 
 @dataclass(frozen=True, kw_only=True)
 class SensorNoise(ObservationNoise):
-    """What an IMU or an encoder adds: white noise, bias, drift, scale, steps, limits.
+    """Errors of an IMU or an encoder: white noise, bias, drift, scale, steps, limits.
 
     measured = limited(stepped((1 + scale) × true + bias + white noise)), in the unit of
     the observation. Bias and scale are drawn for each column when an episode begins;
@@ -96,7 +96,7 @@ class SensorNoise(ObservationNoise):
     resolution: float = 0.0
     """The steps that readings come in [unit]; 0: none."""
     limits: tuple[float, float] | None = None
-    """The least and greatest reading [unit]."""
+    """Minimum and maximum reading [unit]."""
 
     remembers: ClassVar[int] = 2
 
@@ -119,7 +119,7 @@ class SensorNoise(ObservationNoise):
     def measure(
         self, value: Tensor, rng: WorldRandom, rows: Index, memory: NoiseMemory
     ) -> Tensor:
-        """What is observed of true values; shape (n, columns)."""
+        """Return the measured values of true ones; shape (n, columns)."""
         columns, dt = value.shape[1], memory.step_dt
         drawn = rng.normal(rows, 2 * columns).to(value.dtype)
         white, second = drawn[:, :columns], drawn[:, columns:]

@@ -88,7 +88,7 @@ class ObservationTerm(Term):
 
     @property
     def is_plain(self) -> bool:
-        """Whether noise, clip and scale depend on nothing but the column."""
+        """True if noise, clip and scale depend only on the column."""
         even = self.noise is None or type(self.noise) is UniformNoise
         return even and self.history == 1 and self.delay[1] == 0
 
@@ -209,7 +209,7 @@ class ObservationTerm(Term):
     def _slot(
         self, name: str, shape: tuple[int, ...], dtype: torch.dtype | None = None
     ) -> Tensor:
-        """What it remembers of each world; live, shape (num_envs, …)."""
+        """Return memory for each world; live, shape (num_envs, …)."""
         if name not in self._memory:
             made = torch.zeros(0, device=self._env.device)
             if 0 not in shape:
@@ -236,7 +236,7 @@ class ObservationTerm(Term):
         return [f"{name}@-{age}" if age else name for age in ages for name in names]
 
     def contracts(self) -> list[Contract]:
-        """Unit, axes and point of each column, as it is scaled."""
+        """Return unit, axes and point of each column, as scaled."""
         with written_at(self.place):
             found = contracts_of(
                 self.label, self.function, self._env, self.params, self.width
@@ -282,7 +282,7 @@ def _range_of(delay: int | tuple[int, int]) -> tuple[int, int]:
 
 
 def _key(term: Term) -> Hashable:
-    """What tells a term's value from another's: the function and its parameters."""
+    """Return a key that identifies a term's value: the function and its parameters."""
     key = (term.function, tuple(term.params.items()))
     try:
         hash(key)

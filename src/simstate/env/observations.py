@@ -199,7 +199,7 @@ def site_offset(
 
 
 def _one_site(env: Env, site: SceneEntityCfg) -> Tensor:
-    """Where the only site that is chosen is, world axes [m]; (num_envs, 3)."""
+    """Return the position of the only chosen site, world axes [m]; (num_envs, 3)."""
     names = site.names_of("site")
     if len(names) != 1:
         raise InvalidInputError(
@@ -288,7 +288,7 @@ def contact_found(env: Env, sensor_name: str) -> Tensor:
 @contract(ContactSensor.air_time)
 @either
 def contact_air_time(env: Env, sensor_name: str) -> Tensor:
-    """How long each element of a contact sensor has been off [s]; (num_envs, E)."""
+    """Time since each element of a contact sensor lifted off [s]; (num_envs, E)."""
     return env.sim.contacts[sensor_name].air_time
 
 
@@ -316,7 +316,7 @@ def _ray_columns(env: Env, sensor_name: str, **params: object) -> list[str]:
 def height_scan(
     env: Env, sensor_name: str, offset: float = 0.0, limit: float = 1.0
 ) -> Tensor:
-    """How far the ground is below the body that carries rays [m]; (num_envs, rays).
+    """Height of the body that carries rays above the ground [m]; (num_envs, rays).
 
     Less `offset`, the usual height, and within ± `limit`. `sensor_name` is that of
     rays: `sim.rays`.
@@ -328,7 +328,7 @@ def height_scan(
 @contract(RaySensor.distance)
 @either
 def ray_distance(env: Env, sensor_name: str) -> Tensor:
-    """How far it is along each ray [m]; (num_envs, rays)."""
+    """Distance to the hit along each ray [m]; (num_envs, rays)."""
     return env.sim.rays[sensor_name].distance
 
 
@@ -400,7 +400,7 @@ def _command_offset_mirror(symmetry: Symmetry, command_name: str) -> SignedPermu
 @contract(_command_contracts)
 @either
 def generated_commands(env: Env, command_name: str) -> Tensor:
-    """What a command asks for now, in its own units; (num_envs, k)."""
+    """The present command, in its own units; (num_envs, k)."""
     return env.commands[command_name].command
 
 
@@ -408,7 +408,7 @@ def generated_commands(env: Env, command_name: str) -> Tensor:
 @contract(_offset_contracts)
 @either
 def command_offset(env: Env, command_name: str) -> Tensor:
-    """What is missing to a command, in its own units; (num_envs, k)."""
+    """Difference between a command and the state, in its own units; (num_envs, k)."""
     return env.commands[command_name].offset
 
 
@@ -452,7 +452,7 @@ def camera_grey(env: Env, camera: str) -> Tensor:
 def camera_depth(env: Env, camera: str, far: float | None = None) -> Tensor:
     """Distances along a camera's optical axis [m]; (num_envs, H, W, 1).
 
-    0 where nothing is hit; with `far`, that is `far` [m], and so is all beyond it.
+    0 where nothing is hit; with `far`, that is `far`, and so is all beyond it.
     """
     depth = env.sim.cameras[camera].depth[..., None]
     if far is None:

@@ -72,7 +72,7 @@ class PoseCommand(Command):
 
     @property
     def pos_w(self) -> Tensor:
-        """Where the site is to be, world axes [m]; (num_envs, 3)."""
+        """Target position of the site, world axes [m]; (num_envs, 3)."""
         asked = self.command[:, :3].to(self.env.sim.dtype)
         if self.cfg.frame == "world":
             return asked

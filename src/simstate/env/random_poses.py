@@ -39,7 +39,7 @@ def drawn_directions(env: Env, env_ids: Tensor, ranges: Mapping[str, Range]) -> 
 def spans_of(
     env: Env, ranges: Mapping[str, Range], directions: tuple[str, ...]
 ) -> Tensor:
-    """Least and greatest number for each direction, float64; (directions, 2)."""
+    """Return minimum and maximum of each direction, float64; (directions, 2)."""
     for name in ranges:
         if name not in directions:
             raise unknown_name("direction of a range", name, directions)

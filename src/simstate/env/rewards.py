@@ -42,7 +42,7 @@ def is_terminated(env: Env) -> Tensor:
 
 @either
 def command_error(env: Env, command_name: str) -> Tensor:
-    """How far the world is from a command, in its own unit; (num_envs,)."""
+    """Distance of the world from a command, in its own unit; (num_envs,)."""
     return env.commands[command_name].error()
 
 
@@ -145,7 +145,7 @@ def base_height_l2(
 def base_height_share(
     env: Env, low: float, high: float, asset_cfg: SceneEntityCfg = ROBOT
 ) -> Tensor:
-    """How far the root link's height is on the way from `low` to `high` [m].
+    """Fraction of the root link's height between `low` and `high` [m].
 
     0 below, 1 above; the height is above the ground; (num_envs,).
     """
@@ -205,7 +205,7 @@ def joint_torques_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 @resolves_entities
 @either
 def joint_pos_limits(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
-    """How far joints are beyond their soft limits, summed [rad or m]; (num_envs,)."""
+    """Excess of joints beyond their soft limits, summed [rad or m]; (num_envs,)."""
     data = env.scene[asset_cfg.name].data
     limits = chosen(data.soft_joint_pos_limits, asset_cfg.joint_ids)
     position = chosen(data.joint_pos, asset_cfg.joint_ids)
@@ -317,7 +317,7 @@ def feet_slide(env: Env, sensor_name: str, asset_cfg: SceneEntityCfg) -> Tensor:
 def feet_clearance(
     env: Env, sensor_name: str, asset_cfg: SceneEntityCfg, height: float
 ) -> Tensor:
-    """How far feet in the air are from a height, world z [m], squared; (num_envs,).
+    """Distance of feet in the air from a height, world z [m], squared; (num_envs,).
 
     Times their horizontal speed [m/s], summed: a foot that stands still costs nothing.
     The bodies of `asset_cfg` are the elements of the contact sensor, in its order.
@@ -360,7 +360,7 @@ def landing_force(env: Env, sensor_name: str) -> Tensor:
 
 @either
 def undesired_contacts(env: Env, sensor_name: str, threshold: float = 1.0) -> Tensor:
-    """How many elements were hit by more than `threshold` [N]; (num_envs,).
+    """Number of elements hit by more than `threshold` [N]; (num_envs,).
 
     In any time step of the environment's, not the last alone.
     """
@@ -371,7 +371,7 @@ def undesired_contacts(env: Env, sensor_name: str, threshold: float = 1.0) -> Te
 @resolves_entities
 @either
 def joint_power(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
-    """What the actuators do on joints, each taken as positive, summed [W]; (num_envs,).
+    """Power of the actuators on joints, absolute, summed [W]; (num_envs,).
 
     Forces of the last dynamics evaluation times velocities.
     """

@@ -1,4 +1,4 @@
-"""What the events of a task need of the scene before it is compiled."""
+"""Requirements of a task's events on the scene before it is compiled."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def _spelled(hint: Any) -> str:
 def _changed(
     value: Any, path: str, known: Mapping[str, Setting], wanted: Mapping[str, Any]
 ) -> Any:
-    """What is at a path with the wanted values below it; itself if there are none."""
+    """Return the value at a path with the wanted values below it, or itself."""
     if path in wanted:
         return wanted[path]
     if not any(key.startswith(f"{path}.") for key in wanted):
@@ -184,7 +184,7 @@ def _names(value: Any) -> list[str]:
 
 
 def _replaced(value: Any, changes: dict[str, Any]) -> Any:
-    """A copy with other fields, which keeps what stands beside the fields."""
+    """Return a copy with other fields, which keeps other attributes."""
     new = dataclasses.replace(value, **changes)
     names = {field.name for field in dataclasses.fields(value)}
     for name, kept in cast("dict[str, Any]", vars(value)).items():
@@ -207,7 +207,7 @@ def _terms(cfg: Any, root: str) -> list[str]:
 
 
 def _lacking(value: Any, path: str, removed: str) -> Any:
-    """What is at a path without one of the parts below it."""
+    """Return the value at a path without one of the parts below it."""
     if not removed.startswith(f"{path}."):
         return value
     if isinstance(value, Mapping):

@@ -30,13 +30,13 @@ class Setting:
     """One setting of a configuration."""
 
     path: str
-    """Where it is, as "env.rewards.track.weight"."""
+    """Path, such as "env.rewards.track.weight"."""
     value: Any
-    """What it is."""
+    """Present value."""
     hint: Any
-    """What it may be: a type annotation."""
+    """Type annotation."""
     help: str = ""
-    """What it means."""
+    """Description."""
     is_default: bool = False
     """True if it has the default of its class or function."""
 
@@ -132,7 +132,7 @@ def _marked(found: Iterator[Setting], is_default: bool) -> Iterator[Setting]:
 
 
 def parameters(term: TermCfg) -> dict[str, tuple[Any, Any]]:
-    """What a term's function takes, with values and annotations."""
+    """Return the parameters of a term's function, with values and annotations."""
     found = {name: (value, Any) for name, value in term.params.items()}
     func: Any = term.func
     if isinstance(func, type):
@@ -154,7 +154,7 @@ def parameters(term: TermCfg) -> dict[str, tuple[Any, Any]]:
 
 
 def _evaluated(annotation: Any, scope: dict[str, Any]) -> Any:
-    """An annotation, which may be a string; Any if it cannot be told."""
+    """Return an annotation, which may be a string; Any if it is unknown."""
     if annotation is inspect.Parameter.empty:
         return Any
     try:
@@ -177,7 +177,7 @@ def _without_names(annotation: Any, scope: dict[str, Any]) -> Any:
 
 
 def _hints(owner: type) -> dict[str, Any]:
-    """The annotations of a class and of its parents, those that can be told."""
+    """Return the known annotations of a class and its parents."""
     hints: dict[str, Any] = {}
     for base in reversed(owner.__mro__):
         scope = vars(sys.modules.get(base.__module__, types))
@@ -207,7 +207,7 @@ def _is_plain(value: object) -> bool:
 
 
 def is_union(hint: Any) -> bool:
-    """Whether an annotation is one of several."""
+    """Return True if an annotation is a union."""
     return get_origin(hint) in (Union, types.UnionType)
 
 
@@ -221,7 +221,7 @@ def _member(hint: Any, kind: type) -> Any:
 
 
 def _spoken(hint: Any) -> Any:
-    """What a command line or a file can say of an annotation; None: nothing."""
+    """Return the part of an annotation that a text can express; None: nothing."""
     origin, args = get_origin(hint), get_args(hint)
     if is_union(hint):
         members = [said for arg in args if (said := _spoken(arg)) is not None]
@@ -238,7 +238,7 @@ def _spoken(hint: Any) -> Any:
 
 
 def _own_hint(value: object) -> Any:
-    """The annotation that a value without one would have; None: it cannot be told."""
+    """Return the annotation of a value without one; None if it is unknown."""
     if isinstance(value, tuple | list):
         parts = [_own_hint(item) for item in cast("Sequence[object]", value)]
         return tuple[tuple(parts)] if parts and None not in parts else None

@@ -32,7 +32,7 @@ GROUP = "simstate.tasks"
 """The entry points by which installed packages offer tasks."""
 
 FILE_MODULES = "simstate_task_"
-"""What the names of modules begin with that were task files."""
+"""Prefix of the names of modules that were task files."""
 
 EnvSource: TypeAlias = "Callable[[], EnvCfg | tuple[EnvCfg, TrainCfg]] | EnvCfg"
 TrainSource: TypeAlias = "Callable[[], TrainCfg] | TrainCfg"
@@ -43,13 +43,13 @@ class Task:
     """An environment and how it is trained, under one name."""
 
     name: str
-    """What it is called: a registered name, or the reference by which it was found."""
+    """Name: a registered one, or the reference by which it was found."""
     env: EnvSource
     """Makes the configuration of the environment."""
     train: TrainSource | None = None
     """Makes that of the training; None: TrainCfg()."""
     description: str = ""
-    """What it is about, in one line."""
+    """Description in one line."""
     path: Path | None = None
     """The file that it is written in, if it was given as a file."""
     trained: str = ""
@@ -69,14 +69,14 @@ class Task:
 
     @property
     def reference(self) -> str:
-        """What finds it again from any folder."""
+        """Reference that finds it from any folder."""
         if self.path is None:
             return self.name
         return f"{self.path}:{self._function}" if self._function else str(self.path)
 
     @property
     def _function(self) -> str:
-        """What was named of a file, as in "file.py:ant"; "": nothing."""
+        """Function named of a file, as in "file.py:ant"; "": none."""
         head, _, function = self.name.rpartition(".py:")
         return function if head else ""
 
@@ -126,7 +126,7 @@ class Task:
     def _call(
         self, source: Any, what: str, options: dict[str, Any] | None = None
     ) -> Any:
-        """What a function makes, or a copy of what stands there."""
+        """Return the result of a function, or a copy of the object."""
         options = options or {}
         self._check_options(source, what, options)
         if not callable(source):
@@ -201,7 +201,7 @@ def from_entry_point(name: str) -> Task | None:
 
 
 def offered() -> list[EntryPoint]:
-    """What installed packages offer, by name."""
+    """Return the entry points of installed packages, by name."""
     return sorted(entry_points(group=GROUP), key=lambda point: point.name)
 
 

@@ -62,7 +62,7 @@ class TaskCourse(Course):
         self._seen, *_ = self._env.step(actions)
 
     def reset(self, env_ids: Sequence[int]) -> None:
-        """Let worlds begin an episode."""
+        """Start an episode in worlds."""
         self._seen, _ = self._env.reset(env_ids=list(env_ids))
 
     def snapshot(self, env_ids: Sequence[int] | None = None) -> Snapshot:
@@ -70,7 +70,7 @@ class TaskCourse(Course):
         return self._env.snapshot(None if env_ids is None else list(env_ids))
 
     def restore(self, snapshot: Snapshot, env_ids: Sequence[int] | None = None) -> None:
-        """Bring worlds back to a snapshot of them; None: all of them."""
+        """Restore worlds from a snapshot of them; None: all of them."""
         self._env.restore(snapshot, None if env_ids is None else list(env_ids))
         self._seen = self._env.observations
 
@@ -123,7 +123,7 @@ class TaskCourse(Course):
         return found | super().sources()
 
     def overlays(self) -> dict[str, tuple[str, Draw]]:
-        """What is asked of the robot."""
+        """Return the overlays of the commands."""
         if not self._env.commands:
             return {}
         about = (

@@ -139,7 +139,7 @@ class RewardSum:
         self._sums = ledger.memory(
             "env/reward/sums", (len(self.terms),), env.dtype, owner="env"
         ).tensor
-        """What each has given in the episode, weighted; shape (num_envs, terms)."""
+        """Weighted sum of each term in the episode; shape (num_envs, terms)."""
         self._env, self._backend = env, backend
         self._arrays = backend.array(self._weights), backend.array(self._sums)
         self._diverged = backend.array(env.sim.diverged)
@@ -168,11 +168,11 @@ class RewardSum:
         return self.terms[term].not_finite_error(float(parts[term, world]), world)
 
     def episode_sum(self, name: str) -> Tensor:
-        """What a term has given since the last reset, weighted; shape (num_envs,)."""
+        """Return the weighted sum of a term since the last reset; shape (num_envs,)."""
         return self._sums[:, self._index(name)]
 
     def episode_sums(self, env_ids: Tensor) -> dict[str, Tensor]:
-        """What each term has given some worlds since their reset, weighted; (n,)."""
+        """Return the weighted sums of the terms in some worlds' episodes; (n,)."""
         sums = self._sums[env_ids].clone()
         return dict(zip(self.names, sums.unbind(1), strict=True))
 
@@ -239,7 +239,7 @@ class EpisodeEnd:
         self._is_time_out = [cfg.time_out for cfg in cfgs.values()]
         self._time_outs = [k for k, is_one in enumerate(self._is_time_out) if is_one]
         self.kinds: list[EndKind] = [*(x.meaning for x in cfgs.values()), "failure"]
-        """What an end by each of `names` means."""
+        """Kind of an end by each of `names`."""
         self.names = [*(term.name for term in self.terms), DIVERGED]
         memory, backend = worlds_of(env.sim).ledger.memory, backend_of(env)
         self.reasons = memory(
@@ -305,6 +305,6 @@ class EpisodeEnd:
         return found & ~self.terminated if kind == "time_out" else found
 
     def log(self, env_ids: Tensor) -> dict[str, int]:
-        """How many of these worlds each term ended."""
+        """Return the number of these worlds that each term ended."""
         counts = int_list(self.reasons[env_ids].sum(0))
         return dict(zip(self.names, counts, strict=True))

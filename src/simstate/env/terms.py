@@ -56,9 +56,9 @@ class Term:
         self.place: Place | None = getattr(cfg, "place", None)
         self.label = f"{kind} term {name!r}"
         self.scope = f"{kind}/{name}"
-        """What the names of its memory begin with."""
+        """Prefix of the names of its memory."""
         self.instance: object | None = None
-        """What a class term has made."""
+        """Instance of a class term."""
         self._env = env
         self._ledger = worlds_of(env.sim).ledger
         with written_at(self.place):
@@ -72,9 +72,9 @@ class Term:
         )
         is_class = isinstance(function, type)
         self.is_either = leading == 1 and is_either(without_resolving(function))
-        """Whether it reads the view, and so writes nothing unannounced."""
+        """True if it reads the view, and so writes nothing undetected."""
         self.view: Any = view_of(env) if self.is_either else env
-        """What it gets as its first argument."""
+        """Its first argument."""
         call = _call_of(self.label, function) if is_class else function
         params = _resolved(self.label, call, cfg.params, env.scene, is_class + leading)
         if self.view is not env:
@@ -107,7 +107,7 @@ class Term:
             error.add_note(f"It was raised in the {self.label}.")
 
     def reset(self, env_ids: Tensor) -> None:
-        """Tell a class term of worlds that begin an episode."""
+        """Reset a class term in worlds that start an episode."""
         instance: Any = self.instance
         if instance is not None:
             with self._ledger.naming(self.scope):
@@ -170,7 +170,7 @@ class _Makes(Protocol[_Part]):
     """The configuration of an action or a command."""
 
     def make(self, name: str, env: Env) -> _Part:
-        """What it describes, in an environment."""
+        """Create the described part in an environment."""
         ...
 
 

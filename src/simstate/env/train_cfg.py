@@ -32,7 +32,7 @@ class TrainCfg:
     conv_strides: tuple[int, ...] = (4, 2)
     """Stride of each convolution [px]."""
     activation: str = "elu"
-    """Of the hidden layers: "elu", "relu", "tanh" or another that rsl-rl knows."""
+    """Activation of the hidden layers: "elu", "relu", "tanh" or another of rsl-rl's."""
     weight_init: Literal["default", "orthogonal"] = "default"
     """First weights: torch's, or orthogonal with small outputs of the actor."""
     symmetric: bool = False
@@ -43,7 +43,7 @@ class TrainCfg:
     noise_std_type: Literal["scalar", "log"] = "scalar"
     """The parameter that is learnt: the standard deviation or its logarithm."""
     normalize_observations: bool = True
-    """Whether observations are scaled by their running mean and deviation."""
+    """Scale observations by their running mean and deviation."""
     learning_rate: float = 1e-3
     """Step of the optimiser, at first if `desired_kl` adapts it."""
     desired_kl: float | None = 0.01
@@ -58,9 +58,9 @@ class TrainCfg:
     lam: float = 0.95
     """λ of the generalised advantage estimate: 0 trusts the critic, 1 the returns."""
     clip_param: float = 0.2
-    """How far an update may change the probability of an action, as a share."""
+    """Maximum relative change of the probability of an action in an update."""
     num_learning_epochs: int = 5
-    """How often an update goes through the experience."""
+    """Number of passes over the experience in an update."""
     num_mini_batches: int = 4
     """Into how many parts it cuts the experience."""
     value_loss_coef: float = 1.0

@@ -31,7 +31,7 @@ class CollisionCfg:
     """Dimensions of a contact: 1 (no friction), 3 (sliding), 4 (and torsional) or 6
     (and rolling)."""
     priority: int | None = None
-    """Of two geoms, the one with the higher priority decides friction and solref."""
+    """Priority: the geom with the higher one decides friction and solref."""
     friction: Sequence[float] | None = None
     """Sliding [1], torsional [m] and rolling [m] friction; the first one to three of
     them, the others stay."""

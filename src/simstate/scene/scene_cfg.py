@@ -118,9 +118,9 @@ class CameraCfg:
     intrinsic: tuple[float, float, float, float] | None = None
     """fx, fy, cx, cy in pixels, instead of fovy; (0, 0) is the upper left corner."""
     headlight: bool = False
-    """Whether it carries MuJoCo's headlight as a light "headlight" of the scene, which
-    may differ by world: MuJoCo's own is common to all. One camera of a scene can, and
-    pictures of other cameras show this light, too."""
+    """True to carry MuJoCo's headlight as a light "headlight" of the scene, which may
+    differ by world: MuJoCo's own is common to all. One camera of a scene can carry it,
+    and pictures of other cameras also show this light."""
 
 
 @dataclass(frozen=True, kw_only=True)

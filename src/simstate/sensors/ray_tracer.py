@@ -185,7 +185,7 @@ class _Share:
             wp.to_torch(context.depth_data).reshape(shape),
             wp.to_torch(context.seg_data).reshape(*shape, 2),
         ]
-        """What the kernel writes, of the worlds that it drew last."""
+        """Output buffers of the kernel, for the worlds that it drew last."""
         self.rgb, self.depth, self.seg = map(torch.zeros_like, self._buffers)
 
     def _add_heightfields(self, model: mujoco.MjModel) -> None:

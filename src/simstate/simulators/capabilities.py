@@ -79,7 +79,7 @@ class Missing:
     elements: tuple[str, ...]
     """The elements of the model that have it."""
     why: str
-    """What happens to them."""
+    """Their treatment."""
 
 
 def features(model: mujoco.MjModel) -> dict[Feature, tuple[str, ...]]:

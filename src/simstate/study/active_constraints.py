@@ -39,7 +39,7 @@ def constraint_signatures(sim: Simulation) -> Tensor:
 
 _hosts: WeakKeyDictionary[Engine, tuple[mujoco.MjModel, mujoco.MjData]]
 _hosts = WeakKeyDictionary()
-"""Where worlds are evaluated without the core; creating an MjData is costly."""
+"""MjData for evaluations without the core, kept because creating one is costly."""
 
 
 def _signature(engine: Engine, world: int) -> int:

@@ -243,7 +243,7 @@ class _Run:
         )
 
     def _branch(self, host: Any, numbers: Tensor) -> None:
-        """Bring the rows of a host to the start of these futures."""
+        """Set the rows of a host to the start of these futures."""
         worlds = numbers % self.worlds
         scratch.branch(host, self.start, worlds, self.target)
         if self.seeds is None:

@@ -45,7 +45,7 @@ def _units(sim: Simulation, given: object) -> list[str]:
 
 
 def _turning(model: mujoco.MjModel) -> list[bool]:
-    """Of each degree of freedom, whether it turns."""
+    """Return True for each rotational degree of freedom."""
     first = model.jnt_dofadr
     types = model.jnt_type[model.dof_jntid]
     slide, free = mujoco.mjtJoint.mjJNT_SLIDE.value, mujoco.mjtJoint.mjJNT_FREE.value

@@ -115,7 +115,7 @@ def branch(host: Any, start: Rows, worlds: Tensor, target: Any) -> None:
 
 
 def _share_reset(slot: Slot, mine: Slot, worlds: Tensor) -> None:
-    """Let a slot of scratch worlds be reset as the original's is."""
+    """Give a slot of scratch worlds the reset of the original."""
     initial = slot.initial
     if initial is None or slot.shared or slot.reset == "keep":
         return
@@ -156,7 +156,7 @@ def run_ahead(target: Any, call: Callable[[], T], what: str = "study.futures()")
 class _Kept:
     rows: int
     acting: tuple[int, ...]
-    """What acted on the original when they were built; see `_acting`."""
+    """Sources that acted on the original when they were built; see `_acting`."""
     made: Any
     """The scratch worlds; None: the original's own worlds have to do."""
 

@@ -1,4 +1,4 @@
-"""Checkpoints: one file that holds all that a training run needs to go on."""
+"""Checkpoints: one file with everything that a training run needs to continue."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _checkpoints(folder: Path) -> dict[int, Path]:
 
 
 def _packed(value: Any, tensors: dict[str, Tensor]) -> Any:
-    """What JSON can hold; tensors go beside it, by number."""
+    """Return what JSON can hold; tensors are stored separately, by number."""
     if isinstance(value, Tensor):
         name = str(len(tensors))
         tensors[name] = value

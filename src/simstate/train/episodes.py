@@ -26,7 +26,7 @@ class EpisodeStatistics:
         self._logs: list[dict[str, Any]] = []
 
     def add(self, reward: Tensor, done: Tensor, log: dict[str, Any]) -> None:
-        """Take note of one step of all worlds."""
+        """Record one step of all worlds."""
         self._sum += reward
         self._steps += 1
         if log:
@@ -58,7 +58,7 @@ class EpisodeStatistics:
         return {name: statistics.mean(values) for name, values in sums.items()}
 
     def save(self) -> dict[str, Any]:
-        """What a checkpoint keeps of it, between two updates."""
+        """Return the state for a checkpoint, between two updates."""
         return {
             "sum": self._sum.clone(),
             "steps": self._steps.clone(),
@@ -67,7 +67,7 @@ class EpisodeStatistics:
         }
 
     def load(self, saved: dict[str, Any]) -> None:
-        """Go on from what `save` gave."""
+        """Continue from the result of `save`."""
         for there, name in ((self._sum, "sum"), (self._steps, "steps")):
             has_shape(name, saved[name], (len(there),))
             there.copy_(saved[name])

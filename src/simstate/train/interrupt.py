@@ -17,12 +17,12 @@ class StopRequest:
 
     def __init__(self, told: Callable[[], None] = lambda: None) -> None:
         self.is_made = False
-        """Whether somebody has asked to stop."""
+        """True if a stop was requested."""
         self._told = told
         self._before: dict[int, Any] = {}
 
     def __call__(self) -> bool:
-        """Whether somebody has asked to stop."""
+        """True if a stop was requested."""
         return self.is_made
 
     def __enter__(self) -> StopRequest:

@@ -83,7 +83,7 @@ def _inputs(env: Env) -> tuple[list[str], dict[str, Tensor]]:
 
 
 def describe_actions(env: Env) -> dict[str, dict[str, Any]]:
-    """What the columns of an action do, by term.
+    """Return a description of an action's columns, by term.
 
     For joints target = target_at_zero + scale × action, brought into "clip" if there is
     one, with a number for each of "joint_names"; a servo then pulls with

@@ -36,7 +36,7 @@ class OnnxPolicy:
     def __init__(self, path: str | Path, env: Env, group: str = "policy") -> None:
         self._session = onnx_session(Path(path))
         self.metadata = read_metadata(self._session)
-        """What the file says of itself."""
+        """Metadata of the file."""
         self.group = group
         specs = flat({group: env.observation_specs[group]})
         self._keys = [key for key in specs if key in env.observation_names]
@@ -83,7 +83,7 @@ def task_of(path: str | Path) -> str:
 
 
 def metadata_of(path: str | Path) -> dict[str, Any]:
-    """What an ONNX policy says of itself."""
+    """Return the metadata of an ONNX policy."""
     return read_metadata(onnx_session(Path(path)))
 
 
@@ -114,7 +114,7 @@ def _pictures(session: Any, specs: dict[str, ObservationSpec], path: str) -> lis
 
 
 def _order(wanted: list[str], have: list[str], what: str, path: str) -> list[int]:
-    """Where each wanted name is among those at hand; raises if the two differ."""
+    """Return the index of each wanted name; raise if the two lists differ."""
     only_there = [name for name in wanted if name not in have]
     only_here = [name for name in have if name not in wanted]
     if only_there or only_here or len(wanted) != len(have):

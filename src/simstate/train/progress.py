@@ -1,4 +1,4 @@
-"""Progress: how a training run is doing, and who is told of it."""
+"""Progress of a training run, and its reports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Progress:
-    """How a run is doing after an update."""
+    """State of a run after an update."""
 
     iteration: int
     """Updates that are done."""
@@ -36,5 +36,5 @@ Report = Callable[[Progress], None]
 
 
 def no_report(progress: Progress) -> None:
-    """Tell nobody."""
+    """Ignore the progress."""
     del progress

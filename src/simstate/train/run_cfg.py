@@ -20,14 +20,15 @@ from simstate.train.training_logs import LogKind
 
 @dataclass(frozen=True, kw_only=True)
 class OutputCfg:
-    """What a run writes besides its policy: nothing of it changes the policy."""
+    """Outputs of a run other than its policy; none of them changes the policy."""
 
     save_every: int = 50
     """Updates between two checkpoints."""
     keep: int | None = None
-    """How many checkpoints are kept, the latest; None: all of them."""
+    """Number of checkpoints to keep, the latest; None: all."""
     logger: LogKind = "tensorboard"
-    """Where curves go, besides progress.jsonl. Weights & Biases works offline, too."""
+    """Logger of curves, in addition to progress.jsonl. Weights & Biases also works
+    offline."""
     video_every: int | None = None
     """Updates between two videos of the policy; None: none are made."""
     video_envs: int = 4
@@ -55,7 +56,7 @@ class RunCfg:
     engine: Literal["native", "warp"] = "native"
     device: str = "cpu"
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """What is other than in the task, by path ("env.rewards.track.weight")."""
+    """Settings that differ from the task, by path ("env.rewards.track.weight")."""
     without: tuple[str, ...] = ()
     """The terms of the task that are left out, by path."""
     start_from: str | None = None
@@ -79,7 +80,7 @@ class RunCfg:
 
     @staticmethod
     def for_task(reference: str, **changes: Any) -> RunCfg:
-        """A run of a task as it is written, but for `changes` of the fields here.
+        """Return a run of a task as written, except for `changes` of these fields.
 
         A file is named by its full path: the run goes on from any folder.
         """
@@ -110,7 +111,7 @@ class RunCfg:
         return dataclasses.asdict(self)
 
     def find_task(self) -> Task:
-        """The task, as it is written now."""
+        """Return the task as currently written."""
         return tasks.find(self.task)
 
     def env_cfg(self) -> EnvCfg:

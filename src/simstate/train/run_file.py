@@ -27,7 +27,7 @@ FORMAT = "simstate run 1"
 
 
 def described_run(cfg: RunCfg) -> dict[str, Any]:
-    """What a run is, as a file can have it."""
+    """Return a description of a run for a file."""
     task = cfg.find_task()
     settings = {**settings_of(cfg.env_cfg(), "env"), **settings_of(cfg.train, "train")}
     return {

@@ -1,4 +1,4 @@
-"""How much memory a training run takes, said before it is taken."""
+"""Estimate of the memory of a training run, before it is allocated."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from simstate.world.worlds import worlds_of
 PROBED = 2
 """Worlds of the small environment that is measured."""
 SELDOM_TOO_MUCH = 4096
-"""Up to so many worlds nothing is measured: it would take longer than it is worth."""
+"""Number of worlds up to which nothing is measured, since that would take too long."""
 COPIES = 2
-"""Of what a world is there are two: a step can be undone."""
+"""Copies of a world's state: a step can be rolled back."""
 BATCHES = 2
-"""Of the experience there are two: the steps as they came, and shuffled."""
+"""Copies of the experience: in order, and shuffled."""
 
 
 def check_memory(cfg: RunCfg) -> None:
@@ -61,7 +61,7 @@ def bytes_per_world(env: Env, cfg: RunCfg) -> int:
 
 
 def available_bytes(device: str) -> int | None:
-    """Memory that can still be had there [bytes]; None: it cannot be told."""
+    """Return the available memory of a device [bytes]; None if unknown."""
     if device.startswith("cuda"):
         return torch.cuda.mem_get_info(device)[0]
     found = (_free_of_machine(), _free_of_group())
@@ -82,7 +82,7 @@ def _free_of_machine() -> int | None:
 
 
 def _free_of_group() -> int | None:
-    """What the container that we are in leaves us."""
+    """Return the available memory of the container [bytes]."""
     group = Path("/sys/fs/cgroup")
     try:
         limit = int((group / "memory.max").read_text())

@@ -22,13 +22,13 @@ LAST = 10
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run as its folder tells it."""
+    """A run, read from its folder."""
 
     folder: Path
     progress: list[dict[str, float]]
-    """What was logged, an update each, oldest first."""
+    """Logged values of each update, oldest first."""
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What run.json says."""
+    """Contents of run.json."""
 
     @property
     def iteration(self) -> int:
@@ -37,7 +37,7 @@ class RunRecord:
 
     @property
     def wanted(self) -> int | None:
-        """Updates that were asked for at first."""
+        """Number of updates requested at first."""
         return self.facts.get("settings", {}).get("train.iterations")
 
     @property

@@ -21,7 +21,7 @@ class Cell:
     name: str
     """The name of its folder."""
     group: str
-    """What it has in common with runs of other seeds."""
+    """Settings in common with runs of other seeds."""
     cfg: RunCfg
 
 

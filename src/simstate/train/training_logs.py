@@ -127,7 +127,7 @@ class WandbLog(TrainingLog):
 def open_logs(
     kind: LogKind, run_dir: Path, begin: int, settings: Mapping[str, Any]
 ) -> list[TrainingLog]:
-    """The logs of a run that goes on after `begin` updates."""
+    """Return the logs of a run that continues after `begin` updates."""
     logs: list[TrainingLog] = [ProgressFile(run_dir, begin)]
     if kind == "tensorboard":
         logs.append(TensorBoardLog(run_dir, begin))

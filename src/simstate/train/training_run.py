@@ -1,4 +1,4 @@
-"""TrainingRun: PPO on a task in a folder of its own, which a kill does not lose."""
+"""TrainingRun: PPO on a task in a separate folder, which survives a kill."""
 
 # rsl-rl comes without type information.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -46,12 +46,12 @@ MANY_ROWS = 4096
 
 
 def never() -> bool:
-    """Nobody asks to stop."""
+    """Return False: no stop is requested."""
     return False
 
 
 def _nothing() -> None:
-    """Nobody looks on."""
+    """Do nothing: no client is connected."""
 
 
 MakeWorlds: TypeAlias = Callable[[EnvCfg, RunCfg], Env | TrainedWorlds]
@@ -130,7 +130,7 @@ class TrainingRun:
         report: Report = no_report,
         stop: Callable[[], bool] = never,
     ) -> bool:
-        """Go on until so many updates are done in all; whether it came that far.
+        """Continue up to this many updates in all; return True if they were reached.
 
         Args:
             iterations: updates in all, those before a resume included.
@@ -191,7 +191,7 @@ class TrainingRun:
         return True
 
     def _gather(self, seen: TensorDict) -> TensorDict:
-        """Let the worlds go on for the steps of one update; what is seen then."""
+        """Step the worlds for one update; return the last observations."""
         device, spent = self.cfg.device, self.core_seconds
         with torch.inference_mode():
             for _ in range(self.cfg.train.steps_per_env):
@@ -218,7 +218,7 @@ class TrainingRun:
             torch.set_num_threads(1)
 
     def _threads_worth_it(self) -> int:
-        """How many threads an update is split over.
+        """Return the number of threads of an update.
 
         A small one is done sooner than the threads have met, and they wait for each
         other at every layer when the machine is busy with something else.

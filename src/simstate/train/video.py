@@ -26,7 +26,7 @@ FORMATS = (".gif", ".mp4")
 
 
 def check_video(path: Path, fps: float) -> None:
-    """Raise unless a video of so many pictures per second can be written there."""
+    """Raise unless a video with this frame rate can be written there."""
     if path.suffix.lower() not in FORMATS:
         raise InvalidInputError(
             f"A video's name ends in {' or '.join(FORMATS)}, got {path.name!r}."

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 MANY = 16
-"""How many worlds are shown where nobody says how many."""
+"""Default number of worlds shown."""
 
 
 def start_viewer(

@@ -17,11 +17,11 @@ from simstate.view.one_world import OneWorld, vector_text
 Told = Callable[[OneWorld], tuple[str, np.ndarray] | None]
 """A text of the present state and its place in the world, world axes [m]; (3,)."""
 LONGEST = 60
-"""How many letters a line of a label has at most."""
+"""Maximum number of letters in a line of a label."""
 
 
 class Asked:
-    """A label, which follows what it is about while the worlds go on.
+    """A label that follows its subject while the worlds move.
 
     Args:
         server: where it is drawn.
@@ -36,7 +36,7 @@ class Asked:
 
     @property
     def text(self) -> str:
-        """What is written; "": nothing."""
+        """Text of the label; "": none."""
         return "" if self._label is None else self._label.text
 
     def about(self, told: Told | None) -> None:
@@ -47,7 +47,7 @@ class Asked:
             self._label = None
 
     def update(self, seen: OneWorld, offset: np.ndarray) -> None:
-        """Bring the label up to date; `offset` is the world's place [m]; (3,)."""
+        """Update the label; `offset` is the world's position [m]; (3,)."""
         found = None if self._told is None else self._told(seen)
         if found is None:
             self.about(None)
@@ -64,7 +64,7 @@ class Asked:
 
 
 def body_label(world: int, body: int) -> Told:
-    """Where a body of a world is, as long as that world is looked at."""
+    """Return a label at a body of a world, while that world is shown."""
 
     def told(seen: OneWorld) -> tuple[str, np.ndarray] | None:
         if seen.world != world:
@@ -95,7 +95,7 @@ def element_label(explanation: Explanation, name: str) -> Told:
 
 
 def shape_label(text: str, place: np.ndarray, seen: OneWorld) -> Told:
-    """What a shape said, as long as nothing moves."""
+    """Return a label with the text of a shape, while nothing moves."""
     time = float(seen.worlds.time[seen.world])
     words, lines = text.split(), [""]
     for word in words:

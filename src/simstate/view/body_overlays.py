@@ -24,7 +24,7 @@ from simstate.view.shapes import (
 )
 
 Draw = Callable[[OneWorld], list[Shape]]
-"""What gives the shapes of an overlay."""
+"""Function that returns the shapes of an overlay."""
 
 LEAST = 1e-9
 """Vectors shorter than this are not drawn [m]."""

@@ -20,7 +20,7 @@ from simstate.world.worlds import Worlds
 HEAT = np.array([[50, 110, 230], [0, 170, 160], [240, 210, 40], [230, 60, 50]])
 """Colours from the same place to far away; (4, 3)."""
 NEAR, FAR = 1e-6, 1e-1
-"""What is drawn in the first and in the last of them, as a share of the size."""
+"""Sizes of the first and the last shape, relative to the size of the scene."""
 
 
 class Companion:
@@ -67,7 +67,7 @@ class Companion:
                 self._listen(handle, body)
 
     def update(self, offsets: np.ndarray) -> None:
-        """Bring everything to where it is now; offsets of the worlds: (shown, 3)."""
+        """Update all poses; offsets of the worlds: (shown, 3)."""
         pos, quat = poses(self._theirs, self._worlds)
         self._gaps = pos - poses(self._ours, self._worlds)[0]
         colours = heat(np.linalg.norm(self._gaps, axis=-1) / self._size)

@@ -27,7 +27,7 @@ class Input:
     name: str
     unit: str
     about: str
-    """What it means, in words."""
+    """Meaning, in words."""
     low: float
     high: float
     read: Callable[[int], float]
@@ -37,7 +37,7 @@ class Input:
 
 
 class Course:
-    """A simulation as it is shown: its steps, its inputs, what can be plotted of it.
+    """A simulation to show: its steps, its inputs, and what can be plotted of it.
 
     A subclass drives something that is built on a simulation, such as a task.
 
@@ -47,13 +47,13 @@ class Course:
     """
 
     name = "simulation"
-    """What the steps are steps of."""
+    """Name of what is stepped."""
     timeline: RecordedTimeline | None = None
-    """Of something that has happened: its steps, which are shown and not changed."""
+    """Timeline of a recording, whose steps are shown and not changed."""
     companion: Course | None = None
-    """What is shown beside it, of the same model."""
+    """Course shown next to it, of the same model."""
     label = ""
-    """What that is called."""
+    """Name of the companion."""
 
     def __init__(self, worlds: SteppingHost, rays: Mapping[str, RaySensor]) -> None:
         self.worlds = worlds
@@ -66,7 +66,7 @@ class Course:
 
     @property
     def at(self) -> int:
-        """Of a timeline, how many steps have been taken."""
+        """Number of steps taken on a timeline."""
         return 0
 
     def now(self, world: int) -> float:
@@ -82,7 +82,7 @@ class Course:
         raise InvalidInputError(f"A {self.name} has no timeline to go to {step} on.")
 
     def reset(self, env_ids: Sequence[int]) -> None:
-        """Let worlds begin anew."""
+        """Reset the given worlds."""
         self.worlds.reset(list(env_ids))
 
     def snapshot(self, env_ids: Sequence[int] | None = None) -> Snapshot:
@@ -91,12 +91,12 @@ class Course:
         return take_snapshot(parts, parts.select(_ids(env_ids)))
 
     def restore(self, snapshot: Snapshot, env_ids: Sequence[int] | None = None) -> None:
-        """Bring worlds back to a snapshot of them; None: all of them."""
+        """Restore worlds from a snapshot of them; None: all of them."""
         parts = worlds_of(self.worlds)
         restore_snapshot(parts, snapshot, parts.select(_ids(env_ids)))
 
     def take_state(self, other: Course, env_ids: Sequence[int] | None = None) -> None:
-        """Bring worlds to where those of another course are; None: all of them.
+        """Set worlds to the state of those of another course; None: all of them.
 
         Parameters and settings stay what they are here. A mass that flows is state.
         """
@@ -128,11 +128,11 @@ class Course:
                 mine.copy_(theirs)
 
     def remark(self, world: int) -> str:
-        """What else is said of a world beside its time."""
+        """Return a remark about a world next to its time."""
         return ""
 
     def inputs(self) -> list[Input]:
-        """What can be asked of the actuators."""
+        """Return the inputs of the actuators."""
         explanation = explain(self.worlds)
         return [
             one
@@ -149,16 +149,16 @@ class Course:
         ]
 
     def sources(self) -> dict[str, Source]:
-        """What can be plotted, by name."""
+        """Return the sources of plots, by name."""
         return sources_of(self.worlds, self.rays)
 
     def overlays(self) -> dict[str, tuple[str, Draw]]:
-        """What can be drawn beside what every simulation has: about it, and how."""
+        """Return additional overlays: description and function, by name."""
         return {}
 
 
 def _is_parameter(slot: Slot) -> bool:
-    """Whether it says what a world is like, rather than where it is."""
+    """Return True if it describes a world, rather than its state."""
     is_mark = slot.name.startswith("by_hand/")  # of constants that a user wrote
     return is_mark or (slot.kind in ("parameter", "setting") and not slot.moves)
 

@@ -20,15 +20,15 @@ from simstate.view.shapes import RED, Arrow, Shape
 from simstate.world.worlds import worlds_of
 
 LONGEST = 0.3
-"""How long the longest arrow of a difference is drawn, as a share of the size."""
+"""Length of the longest arrow of a difference, relative to the size of the scene."""
 MOST_LINES = 12
-"""How many differences of states are listed."""
+"""Maximum number of listed differences of states."""
 _OF_THE_SOLVER = ("qacc", "qacc_warmstart")
 """Quantities that are listed after those of the motion."""
 
 
 class ComparedCourse(Course):
-    """A course, and another one beside it that is given the same inputs.
+    """A course, and another one next to it with the same inputs.
 
     Steps, resets and what is written by sliders act on both. Of two recordings the
     second is brought to the time of the first.
@@ -56,7 +56,7 @@ class ComparedCourse(Course):
 
     @property
     def at(self) -> int:
-        """Where the first is on its timeline."""
+        """Position of the first on its timeline."""
         return self.first.at
 
     def now(self, world: int) -> float:
@@ -83,7 +83,7 @@ class ComparedCourse(Course):
             self.second.go_to(there.step_at(self.first.now(0)))
 
     def reset(self, env_ids: Sequence[int]) -> None:
-        """Let worlds begin anew, those of the second where the first are."""
+        """Reset worlds of the first, and set the second to their state."""
         self.first.reset(env_ids)
         if self.timeline is None:
             # It draws its own parameters, where a task draws some at a reset.
@@ -92,7 +92,7 @@ class ComparedCourse(Course):
         self._follow()
 
     def join(self, env_ids: Sequence[int] | None = None) -> None:
-        """Bring worlds of the second to where the first are; None: all of them.
+        """Set worlds of the second to the state of the first; None: all of them.
 
         What is compared stays: each has its own parameters and settings.
         """
@@ -105,7 +105,7 @@ class ComparedCourse(Course):
         return self.first.snapshot(env_ids)
 
     def restore(self, snapshot: Snapshot, env_ids: Sequence[int] | None = None) -> None:
-        """Bring worlds of the first to a snapshot, and the second to where they are."""
+        """Restore worlds of the first, and set the second to their state."""
         self.first.restore(snapshot, env_ids)
         self.join(env_ids)
 
@@ -114,7 +114,7 @@ class ComparedCourse(Course):
         return [*self.first.remember(), *self.second.remember()]
 
     def recall(self, kept: Sequence[Snapshot]) -> None:
-        """Bring each of them back to what was remembered of it."""
+        """Restore each of them to its remembered state."""
         half = len(kept) // 2
         self.first.recall(kept[:half])
         self.second.recall(kept[half:])
@@ -148,7 +148,7 @@ class ComparedCourse(Course):
         return f"{self.label} is off by up to {gaps[body]:.3g} m, at {name}"
 
     def differences(self, world: int) -> str:
-        """What differs in the states of a world, the greatest first; a table."""
+        """Return the differences of a world's states as a table, the largest first."""
         found = diff(self.first.snapshot([world]), self.second.snapshot([world]))
         lines = found.lines()
         lines.sort(key=lambda line: line[0].quantity in _OF_THE_SOLVER)

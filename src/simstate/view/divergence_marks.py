@@ -1,4 +1,4 @@
-"""Where worlds went bad: the joint or body of the first bad number, marked."""
+"""Marks at diverged worlds: the joint or body of the first invalid value."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class DivergenceMarks:
 
 
 def place_of_element(seen: OneWorld, element: str) -> np.ndarray | None:
-    """Where the thing is whose number an element's text names; world axes [m]; (3,)."""
+    """Return the position of the element that a text names, world axes [m]; (3,)."""
     match = re.match(r"(\w+)\[(\d+)\]", element)
     if match is None:
         return None

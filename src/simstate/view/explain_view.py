@@ -1,4 +1,4 @@
-"""What a thing that was clicked is, and what its numbers are, as text."""
+"""Description of a clicked element and its values, as text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OF_A_BODY = (
 
 
 def body_text(seen: OneWorld, explanation: Explanation, body: int) -> str:
-    """What a body is, its quantities with point, axes and unit, and its joints."""
+    """Describe a body, its quantities with point, axes and unit, and its joints."""
     model = seen.model
     for entity in seen.entities.values():
         if body not in entity.index.bodies.ids:
@@ -45,7 +45,7 @@ def body_text(seen: OneWorld, explanation: Explanation, body: int) -> str:
 
 
 def element_text(seen: OneWorld, explanation: Explanation, name: str) -> str:
-    """What an element such as qvel[4] is, and its value in the world shown."""
+    """Describe an entry such as qvel[4], and its value in the world shown."""
     field = name.split("[")[0].strip().removeprefix("data.")
     if field not in FIELDS:
         if field in RAW_FIELDS:

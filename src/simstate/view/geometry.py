@@ -34,12 +34,13 @@ _LOOKS = (
     "geom_type", "geom_dataid", "geom_matid", "geom_size", "geom_rgba", "geom_pos",
     "geom_quat",
 )  # fmt: skip
-"""What a geom's mesh depends on; where it differs by world, worlds have their own."""
+"""Fields that determine a geom's mesh; worlds in which they differ have separate
+meshes."""
 
 
 @dataclass(frozen=True)
 class Instance:
-    """What one instance of a mesh is."""
+    """The geom of one instance of a mesh."""
 
     row: int
     """The place of the world among those shown."""
@@ -125,7 +126,7 @@ class Geometry:
                 self._add(merge_sites(model, ids), instances, group, True)
 
     def _models(self) -> list[mujoco.MjModel]:
-        """Of each world shown, a model with its own looks."""
+        """Return a model with the appearance of each world shown."""
         expanded = self._parts.engine.expanded
         if not any(name in expanded for name in _LOOKS):
             return [self._parts.model] * len(self._worlds)
@@ -168,7 +169,7 @@ class Geometry:
         )
 
     def update(self, offsets: np.ndarray) -> None:
-        """Bring everything to where it is now; offsets of the worlds: (shown, 3)."""
+        """Update all poses; offsets of the worlds: (shown, 3)."""
         pos, quat = poses(self._parts, self._worlds)
         pos += offsets[:, None].astype(np.float32)
         for mesh in self.meshes:
@@ -229,7 +230,7 @@ def _is_ground(model: mujoco.MjModel, geom: int) -> bool:
 
 
 def _look(model: mujoco.MjModel, geom: int) -> tuple[object, ...]:
-    """What a geom looks like, to tell it from others."""
+    """Return the appearance of a geom, for comparison."""
     return tuple(np.asarray(getattr(model, name)[geom]).tobytes() for name in _LOOKS)
 
 

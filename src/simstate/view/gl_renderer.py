@@ -30,7 +30,7 @@ _SKYBOX = mujoco.mjtTexture.mjTEXTURE_SKYBOX.value
 _GEOM = mujoco.mjtObj.mjOBJ_GEOM.value
 _OFFSCREEN = mujoco.mjtFramebuffer.mjFB_OFFSCREEN.value
 _SKY = Sky()
-"""Of models without a skybox."""
+"""Sky of models without a skybox."""
 _FOG = np.array([*(_SKY.low / 255.0), 1.0], np.float32)
 _HIDDEN = 5
 _MOVED = ("xpos", "xipos", "geom_xpos", "site_xpos", "flexvert_xpos", "wrap_xpos")
@@ -196,7 +196,7 @@ class GlRenderer:
                 geom.texrepeat[:] = self._repeats[geom.objid]
 
     def _load(self, placed: Placed, floor: bool) -> None:
-        """Bring the scratch model and data to the state of a world."""
+        """Set the scratch model and data to the state of a world."""
         model, data = self._model, self._data
         parts = worlds_of(placed.world.worlds)
         write_parameters(model, parts, placed.world.world)

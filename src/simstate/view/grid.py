@@ -1,4 +1,4 @@
-"""Where worlds are put side by side, and how large what is in them is."""
+"""Layout of worlds side by side, and the size of their contents."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def bounds(
     geom_mat: np.ndarray,
     corners: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Least and greatest corner of all that moves, else of all, world axes [m]; (3,).
+    """Return the corners of all that moves, else of all, world axes [m]; (3,) each.
 
     Args:
         model: the compiled scene.
@@ -67,5 +67,5 @@ def bounds(
 
 
 def shares_ground(model: mujoco.MjModel) -> bool:
-    """Whether the worlds are places on one ground, which a grid would tear apart."""
+    """Return True if the worlds share one ground, which a grid would separate."""
     return bool((model.geom_type == _HFIELD).any())

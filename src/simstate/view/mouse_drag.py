@@ -26,7 +26,7 @@ class Pull:
     point_b: np.ndarray
     """The point, in the body's own axes from its origin [m]; (3,)."""
     goal: np.ndarray
-    """Where it is pulled to, world axes [m]; (3,)."""
+    """Target of the pull, world axes [m]; (3,)."""
 
 
 class MouseDrag:
@@ -39,7 +39,7 @@ class MouseDrag:
 
     @property
     def pull(self) -> Pull | None:
-        """What is pulled; None: nothing."""
+        """The present pull; None: nothing is pulled."""
         return self._pull
 
     def set(self, pull: Pull | None) -> None:

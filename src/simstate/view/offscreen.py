@@ -41,7 +41,7 @@ _SAMPLES = (1, 4, 9, 16)
 
 @dataclass(frozen=True)
 class PictureCfg:
-    """How pictures are drawn.
+    """Settings of pictures.
 
     Args:
         overlays: names, as `simstate.view.overlays` has them, and "trail".
@@ -110,7 +110,7 @@ class Offscreen:
             return tiled(np.stack(rows))
 
     def _check(self) -> dict[str, Draw]:
-        """Validate what was asked for; the overlays by name."""
+        """Validate the request; return the overlays by name."""
         cfg, parts = self._cfg, worlds_of(self._course.worlds)
         own = {name: draw for name, (_, draw) in self._course.overlays().items()}
         draws = {name: overlay.draw for name, overlay in OVERLAYS.items()} | own
@@ -137,7 +137,7 @@ class Offscreen:
         return {name: draws[name] for name in cfg.overlays}
 
     def _box(self, world: int) -> tuple[np.ndarray, np.ndarray]:
-        """Least and greatest corner of what moves in a world, world axes [m]."""
+        """Return the corners of what moves in a world, world axes [m]."""
         one = self._seen(world, 1.0)
         pos, mat = one.field("geom_xpos"), one.field("geom_xmat")
         return bounds(one.model, pos, mat, flex_corners(one))

@@ -117,15 +117,15 @@ class OneWorld:
         return max(float(mass) * (gravity or 9.81), 1e-3)
 
     def length_of_force(self, force: np.ndarray) -> np.ndarray:
-        """A force as it is drawn [m]: one as large as the weight is `size` long."""
+        """Return a force as drawn [m]: one equal to the weight is `size` long."""
         return force * (self.scale * self.size / self.weight)
 
     def length_of_speed(self, velocity: np.ndarray) -> np.ndarray:
-        """A velocity as it is drawn [m]: at `size` per second it is 0.3 `size` long."""
+        """Return a velocity as drawn [m]: `size` per second is 0.3 `size` long."""
         return velocity * (0.3 * self.scale)
 
     def length_of_turn(self, ang_vel: np.ndarray) -> np.ndarray:
-        """An angular velocity as it is drawn [m]: 1 rad/s is 0.1 `size` long."""
+        """Return an angular velocity as drawn [m]: 1 rad/s is 0.1 `size` long."""
         return ang_vel * (0.1 * self.scale * self.size)
 
 

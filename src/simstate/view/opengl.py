@@ -19,7 +19,7 @@ from functools import cache
 from typing import Any
 
 REMEDY = "Debian and Ubuntu: apt install libosmesa6"
-"""How to get MuJoCo's own renderer on a machine without a graphics card."""
+"""Instructions for MuJoCo's renderer on a machine without a graphics card."""
 _OFF = ("disable", "disabled", "off", "false", "0")
 _LIBRARIES = {"egl": "EGL", "osmesa": "OSMesa"}
 _PROBE = """
@@ -142,7 +142,7 @@ class Context:
 
 
 def _release(name: str, module: Any, context: Any) -> None:
-    """Let no context be current in this thread, so that another one may take it."""
+    """Release the context of this thread, so that another one may use it."""
     if name == "egl":
         egl = module.EGL
         nothing = egl.EGL_NO_SURFACE, egl.EGL_NO_SURFACE, egl.EGL_NO_CONTEXT

@@ -11,7 +11,7 @@ from simstate.view.body_overlays import Draw
 
 @dataclass(frozen=True)
 class Overlay:
-    """One thing to show beside the geometry, of one world."""
+    """One overlay in addition to the geometry, of one world."""
 
     name: str
     about: str

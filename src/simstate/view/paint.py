@@ -28,11 +28,11 @@ from simstate.view.shapes import (
 )
 
 OnClick = Callable[[str, np.ndarray], None]
-"""Is told the text of what was clicked, and where it is drawn [m]; (3,)."""
+"""Called with the text of the clicked shape and its drawn position [m]; (3,)."""
 
 
 class Painting:
-    """The shapes of one overlay, drawn anew at every frame.
+    """The shapes of one overlay, redrawn in every frame.
 
     Args:
         server: where they are drawn.
@@ -199,7 +199,7 @@ class Painting:
         handle.points, handle.colors = points, colours
 
     def _shows(self, key: str, shapes: Sequence[Shape]) -> bool:
-        """Whether there are any of a kind; if not, what was there is hidden."""
+        """Return True if there are any of a kind; otherwise hide the previous ones."""
         self._shown[key] = shapes
         handle = self._handles.get(key)
         if handle is not None:
@@ -207,7 +207,7 @@ class Painting:
         return bool(shapes)
 
     def _keep(self, key: str, handle: Any) -> None:
-        """Remember a handle, and tell what its instances are when they are clicked."""
+        """Keep a handle, and report the text of its instances when clicked."""
         self._handles[key] = handle
 
         def clicked(event: Any) -> None:

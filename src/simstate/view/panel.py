@@ -1,4 +1,4 @@
-"""Panel: the controls beside the picture; each only asks, the simulation's thread acts.
+"""Panel: the controls next to the picture; requests go to the simulation's thread.
 
 Values that a client sends are taken as numbers and texts; none of them is ever run.
 """
@@ -23,14 +23,14 @@ from simstate.view.shapes import MOST_LABELS
 from simstate.view.timeline_controls import TimelineControls
 
 NOTHING = "nothing"
-"""What is followed when nothing is."""
+"""Entry for following no body."""
 WIDEST = 1000.0
 """Between two worlds side by side [m]."""
 MOST_SLIDERS = 48
 
 
 class Actions(Protocol):
-    """What the controls can ask for; called by the thread of the simulation."""
+    """Requests of the controls; called by the thread of the simulation."""
 
     def play(self, playing: bool) -> None: ...  # noqa: D102
     def step(self) -> None: ...  # noqa: D102
@@ -82,7 +82,7 @@ class Panel:
         self._tabs = self._gui.add_tab_group()
         self.plots: list[Plot] = []
         self.answers: list[Any] = []
-        """Where answers are shown."""
+        """Elements that show answers."""
         self._sliders: list[tuple[Any, Input]] = []
         self._drives = drives
         self.timeline: TimelineControls | None = None
@@ -194,7 +194,7 @@ class Panel:
                 )
 
     def add_compare(self, label: str, can_join: bool) -> None:
-        """What is shown beside the worlds, and how it differs."""
+        """Add the controls of a comparison."""
         gui, actions = self._gui, self._actions
         with self._tabs.add_tab("Compare"):
             gui.add_markdown(
@@ -244,7 +244,7 @@ class Panel:
                     self.plots.append(Plot(self._server, sources, name))
 
     def add_ask(self, writable: Sequence[str]) -> None:
-        """What was clicked; what a number means; writing a quantity."""
+        """Add answers about clicked elements, and the writing of a quantity."""
         gui, actions = self._gui, self._actions
         with self._tabs.add_tab("Ask"):
             self.answer = gui.add_markdown(
@@ -271,7 +271,7 @@ class Panel:
     # What the simulation tells.
 
     def show_state(self, text: str, playing: bool, world: int, step: int) -> None:
-        """Bring the controls to the state of the simulation."""
+        """Update the controls from the state of the simulation."""
         self.status.content = text
         if self.world is not None and self.world.value != world:
             self.world.value = world

@@ -27,7 +27,7 @@ from simstate.view.soft import SoftThings, flex_corners
 from simstate.world.worlds import worlds_of
 
 ROOT = "/shown"
-"""What everything hangs from; it moves when a body is followed."""
+"""Root of all nodes; it moves when a body is followed."""
 TRAIL = "trail"
 DIVERGED = "divergence"
 MOST_WORLDS = 64
@@ -75,9 +75,9 @@ class Picture:
         self.world = 0
         """The world that overlays, plots and inputs are of."""
         self.scale = 1.0
-        """How long arrows are."""
+        """Scale of arrows."""
         self.values = True
-        """Whether the values of forces are written at them."""
+        """True if the values of forces are written at them."""
         self.marks = DivergenceMarks()
         self._draws: dict[str, Draw] = {name: o.draw for name, o in OVERLAYS.items()}
         self._draws |= {name: draw for name, (_, draw) in course.overlays().items()}
@@ -97,18 +97,18 @@ class Picture:
         )
         self.middle = (low + high) / 2.0
         self.size = max(float(np.linalg.norm(high - low)) / 1.8, 1e-3)
-        """How large what moves is [m]."""
+        """Size of what moves [m]."""
         self.count = min(count, course.worlds.num_envs, MOST_WORLDS)
         on_one_ground = shares_ground(course.worlds.model)
         self.spacing = 0.0 if on_one_ground else float(f"{1.6 * self.size:.1g}")
         self.asked = Asked(server, f"{ROOT}/asked")
-        """What was asked about, written at its place."""
+        """Label with the answer to a question."""
         self._root: Any = server.scene.add_frame(ROOT, show_axes=False)
         self._geometry: Geometry | None = None
         self._soft: SoftThings | None = None
         self._companion: Companion | None = None
         self.over = on_one_ground
-        """Whether what is compared lies over the worlds, else beside them."""
+        """True if the companion lies over the worlds, else next to them."""
         self.place_worlds()
 
     # What is shown.
@@ -121,7 +121,7 @@ class Picture:
         self.shown = shown_worlds(self.world, self.count, parts.num_envs)
         """The ids of the worlds that are shown."""
         self.offsets = offsets(len(self.shown), self.spacing)
-        """Where each of them is put, world axes [m]; (shown, 3)."""
+        """Offset of each of them, world axes [m]; (shown, 3)."""
         shared = len(self.shown) == 1 or self.spacing == 0.0
         self._geometry = Geometry(
             self._server, parts, self.shown, shared, self._on_mesh
@@ -163,12 +163,12 @@ class Picture:
 
     @property
     def offset(self) -> np.ndarray:
-        """Where the world with the overlays is put, world axes [m]; (3,)."""
+        """Offset of the world with the overlays, world axes [m]; (3,)."""
         return self.offsets[self.shown.index(self.world)]
 
     @property
     def moved(self) -> np.ndarray:
-        """How far everything is moved since a body is followed [m]; (3,)."""
+        """Translation due to the followed body [m]; (3,)."""
         return np.array(self._root.position, dtype=np.float64)
 
     def seen(self) -> OneWorld:
@@ -177,13 +177,13 @@ class Picture:
         return OneWorld(course.worlds, course.rays, self.world, self.size, self.scale)
 
     def is_seen_by(self, client: viser.ClientHandle) -> bool:
-        """Whether a client is still there."""
+        """Return True if a client is still connected."""
         return client.client_id in self._server.get_clients()
 
     # Drawing.
 
     def update(self) -> None:
-        """Draw everything as it is now."""
+        """Draw the present state."""
         assert self._geometry is not None
         seen = self.seen()
         with self._server.atomic():
@@ -217,7 +217,7 @@ class Picture:
         self._paintings[name].draw(self._draws[name](seen), self.offset, written)
 
     def _trail_shapes(self, seen: OneWorld) -> list[Shape]:
-        """Where the body that is followed, else the first that moves, has been."""
+        """Return the trail of the followed body, else of the first that moves."""
         body = self._follow
         if body is None:
             moving = np.flatnonzero(seen.model.body_weldid)
@@ -252,7 +252,7 @@ class Picture:
             self._root.position = -(place + self.offset)
 
     def camera(self, direction: str) -> tuple[np.ndarray, np.ndarray]:
-        """Where a camera stands and what it looks at, to see from a direction."""
+        """Return position and target of a camera that looks from a direction."""
         count = len(self.shown) * (1 if self.course.companion is None else 3)
         whole = self.size + 0.7 * self.spacing * (np.sqrt(count) - 1.0)
         goal = self.middle + self.moved
@@ -261,7 +261,7 @@ class Picture:
         return goal + 1.5 * whole * np.array(DIRECTIONS[direction]), goal
 
     def look_from(self, direction: str) -> None:
-        """Let all clients look from a direction."""
+        """Set the direction of view of all clients."""
         position, goal = self.camera(direction)
         for client in self._server.get_clients().values():
             client.camera.position, client.camera.look_at = position, goal

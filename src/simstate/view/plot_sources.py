@@ -27,7 +27,7 @@ _PARTS: dict[int, tuple[str, ...]] = {
         "velocity y", "velocity z", "about x", "about y", "about z",
     ),
 }  # fmt: skip
-"""What the components of a quantity are called, by their number."""
+"""Names of the components of a quantity, by their number."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class Source:
 
     unit: str
     about: str
-    """What it is, in words."""
+    """Description, in words."""
     names: tuple[str, ...]
-    """Of its components, flattened."""
+    """Names of its components, flattened."""
     tensor: Callable[[], Tensor]
     """Its values in all worlds; (num_envs, …)."""
     history: Callable[[int], np.ndarray] | None = None
-    """What it was in a world, where that is known: time [s], then the components;
-    (samples, 1 + components)."""
+    """Past values in a world, where known: time [s], then the components; (samples, 1 +
+    components)."""
 
     def read(self, world: int) -> np.ndarray:
         """The components of one world; (components,)."""

@@ -17,7 +17,7 @@ from simstate.view.plot_sources import Source
 MOST_CURVES = 12
 MOST_SAMPLES = 400
 MOST_OF_HISTORY = 1000
-"""How many samples of a recording are drawn; of more, every second, third and so on."""
+"""Maximum number of samples of a recording that are drawn; of more, every n-th."""
 _INKS = (
     "#e6553c", "#3cb44b", "#326ee6", "#f5961e", "#a046c8", "#00a0a0", "#c8a000",
     "#787878", "#8b4513", "#ff69b4", "#556b2f", "#000080",
@@ -56,7 +56,7 @@ class Plot:
 
     @property
     def data(self) -> np.ndarray:
-        """What is drawn: time [s], then each curve; (samples, 1 + curves)."""
+        """Drawn data: time [s], then each curve; (samples, 1 + curves)."""
         if self._past is not None:
             return self._past
         return np.array(list(self._rows)).reshape(
@@ -83,7 +83,7 @@ class Plot:
             self._rows.append(np.concatenate([[now], values]))
 
     def draw(self) -> None:
-        """Bring the chart up to date."""
+        """Update the chart."""
         table = self.data
         if self._chart is None or len(table) < 2 or self._now == self._drawn:
             return
@@ -94,7 +94,7 @@ class Plot:
         self._chart.data = tuple(np.ascontiguousarray(column) for column in columns)
 
     def _begin(self) -> None:
-        """Begin anew with what was chosen."""
+        """Restart with the chosen source."""
         source = self._sources[self._shown[0]]
         wanted = self._shown[1].strip().lower()
         named = [k for k, name in enumerate(source.names) if wanted in name.lower()]

@@ -10,7 +10,7 @@ import numpy as np
 
 Kind: TypeAlias = Literal["reset", "divergence", "event", "write"]
 SIGNS: dict[Kind, str] = {"reset": "↺", "divergence": "✖", "event": "◆", "write": "✎"}
-"""How each kind of mark is drawn."""
+"""Symbol of each kind of mark."""
 
 
 @dataclass(frozen=True)
@@ -18,11 +18,11 @@ class Mark:
     """Something that happened to a world before a step of a timeline."""
 
     step: int
-    """How many steps had been taken."""
+    """Number of steps taken before."""
     kind: Kind
     world: int
     text: str
-    """What it was, in words."""
+    """Description, in words."""
 
 
 class RecordedTimeline:
@@ -40,7 +40,7 @@ class RecordedTimeline:
 
     @property
     def num_steps(self) -> int:
-        """How many steps there are."""
+        """Number of steps."""
         return len(self.times) - 1
 
     def step_at(self, time: float) -> int:
@@ -50,7 +50,7 @@ class RecordedTimeline:
         return min(near, key=lambda k: abs(float(self.times[k]) - time))
 
     def of_world(self, world: int) -> list[Mark]:
-        """What happened in one world."""
+        """Return the marks of one world."""
         return [mark for mark in self.marks if mark.world == world]
 
     def next_mark(self, step: int, world: int, ahead: bool) -> Mark | None:
@@ -61,7 +61,7 @@ class RecordedTimeline:
         return next((mark for mark in reversed(marks) if mark.step < step), None)
 
     def diverged(self, step: int) -> dict[int, str]:
-        """What went bad first in each world that has diverged before a step.
+        """Return the first invalid value of each world that diverged before a step.
 
         A world that was reset since then has not.
         """

@@ -126,7 +126,7 @@ def targets(seen: OneWorld) -> list[Shape]:
 
 
 def _arc(arm: np.ndarray, axis: np.ndarray, angle: float) -> np.ndarray:
-    """Places of a vector while it turns about an axis through its begin; (n, 3).
+    """Return points of a vector that rotates about an axis through its start; (n, 3).
 
     Whole turns are left out: they end at the same place.
     """

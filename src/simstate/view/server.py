@@ -69,7 +69,7 @@ def start_server(
 
 
 def shown_host(host: str) -> str:
-    """What a browser calls the machine: of all its interfaces, by its name."""
+    """Return the name of the machine for a browser."""
     if host in ("0.0.0.0", "::"):
         return socket.gethostname()
     return "localhost" if host in LOOPBACK else host
@@ -83,7 +83,7 @@ class Guard:
         self._is_local = host in LOOPBACK
 
     def check(self, request: Request) -> Response | None:
-        """The refusal of a request; None: it may go on, without the token."""
+        """Return the refusal of a request; None: it is accepted, without the token."""
         path, _, query = request.path.partition("?")
         given = path[: len(self._prefix)]
         if not hmac.compare_digest(given.encode(), self._prefix.encode()):
@@ -171,7 +171,7 @@ def _logged(handle: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _remove_handlers(server: viser.ViserServer) -> None:
-    """Let a client do what the viewer has callbacks for, and nothing else."""
+    """Restrict clients to what the viewer has callbacks for."""
     socket: Any = server._websock_server
     handlers: dict[type, list[Callable[..., Any]]] = socket._incoming_handlers
     _keep_allowed(handlers)

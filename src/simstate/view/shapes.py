@@ -30,12 +30,12 @@ class Arrow:
     """A vector at a point."""
 
     start: np.ndarray
-    """Where it begins, world axes [m]; (3,)."""
+    """Start, world axes [m]; (3,)."""
     vector: np.ndarray
-    """From its begin to its tip as it is drawn, world axes [m]; (3,)."""
+    """Vector from start to tip as drawn, world axes [m]; (3,)."""
     colour: Colour
     text: str
-    """What it is: thing, point, axes, value and unit."""
+    """Description: element, point, axes, value and unit."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Label:
     pos: np.ndarray
     """Its lower left, world axes [m]; (3,)."""
     weight: float
-    """Of many labels the weightiest are drawn."""
+    """Priority: of many labels the largest are drawn."""
     text: str
 
 
@@ -104,7 +104,7 @@ Shape = Arrow | Point | Axes | Box | Path | Label
 Kind = TypeVar("Kind", Arrow, Point, Axes, Box, Path, Label)
 
 MOST_LABELS = 16
-"""Of one overlay; more could not be read."""
+"""Maximum number of labels of one overlay."""
 
 
 def of_kind(shapes: Sequence[Shape], kind: type[Kind]) -> list[Kind]:
@@ -113,7 +113,7 @@ def of_kind(shapes: Sequence[Shape], kind: type[Kind]) -> list[Kind]:
 
 
 def place_of(shape: Shape) -> np.ndarray:
-    """Where a shape is, the tip of an arrow; world axes [m]; (3,)."""
+    """Return the position of a shape, the tip of an arrow; world axes [m]; (3,)."""
     if isinstance(shape, Arrow):
         return shape.start + shape.vector
     return shape.points[-1] if isinstance(shape, Path) else shape.pos
@@ -129,6 +129,6 @@ def labels_of(shapes: Sequence[Shape]) -> list[Label]:
 
 
 def _is_finite(shape: Shape) -> bool:
-    """Whether it can be drawn."""
+    """Return True if it can be drawn."""
     values: list[Any] = [x for x in vars(shape).values() if not isinstance(x, str)]
     return all(bool(np.isfinite(value).all()) for value in values)

@@ -46,9 +46,9 @@ class Shot:
     size: float
     """Size of what moves in a world [m]; overlays are scaled with it."""
     centre: np.ndarray
-    """Of what is drawn, world axes [m]; (3,)."""
+    """Centre of what is drawn, world axes [m]; (3,)."""
     radius: float
-    """Of what is drawn about its centre [m]."""
+    """Radius of what is drawn about its centre [m]."""
     on_one_ground: bool
     """True if the worlds overlap, so that what is fixed is drawn once."""
     transparent: bool

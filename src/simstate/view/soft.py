@@ -29,9 +29,9 @@ class Soft:
     group: int
     colour: Colour
     faces: np.ndarray
-    """Of three corners each; (n, 3)."""
+    """Faces of three corners each; (n, 3)."""
     is_closed: bool
-    """Whether it is seen from outside alone."""
+    """True if it is seen only from outside."""
     corners: Callable[[OneWorld], np.ndarray]
     """World axes [m]; (corners, 3)."""
 
@@ -84,7 +84,7 @@ class SoftThings:
                 self._listen(handle, soft, world)
 
     def update(self, seen: Sequence[OneWorld], offsets: np.ndarray) -> None:
-        """Bring everything to where it is now; the worlds shown, and their places."""
+        """Update all poses; the worlds shown, and their offsets."""
         for row, soft, handle in self._parts:
             corners = soft.corners(seen[row]) + offsets[row]
             if np.isfinite(corners).all():

@@ -10,7 +10,7 @@ from typing import Any
 from simstate.view.recorded_timeline import SIGNS, Mark, RecordedTimeline
 
 MOST_MARKS = 24
-"""How many marks of a world are drawn; of more, the slider has a part of them."""
+"""Maximum number of drawn marks of a world."""
 MOST_LISTED = 8
 
 
@@ -36,13 +36,13 @@ class TimelineControls:
         self._folder = gui.add_folder("timeline")
         self._world = 0
         self._wanted: int | None = None
-        """Where the slider was dragged to, and the worlds are not yet."""
+        """Position of the slider that the worlds have not reached yet."""
         with self._folder:
             self.slider: Any = self._make_slider(0)
             self.list: Any = gui.add_markdown("")
 
     def show(self, world: int, step: int) -> None:
-        """Bring the controls to a step and a world."""
+        """Set the controls to a step and a world."""
         if world != self._world:
             self._world = world
             self.slider.remove()

@@ -1,4 +1,4 @@
-"""What a client may set a control to: what its page could have set it to."""
+"""Values to which a client may set a control: those that its page could set."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 LONGEST_TEXT = 10_000
-"""Of what is typed into a field."""
+"""Maximum length of typed text."""
 
 
 def is_fitting(control: Any, value: object) -> bool:
-    """Whether a value is of a control's kind, within its range, among its options."""
+    """Return True if a value has the control's kind, range and options."""
     now = control.value
     if isinstance(now, bool):
         return isinstance(value, bool)

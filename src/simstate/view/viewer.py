@@ -33,9 +33,9 @@ from simstate.world.worlds import worlds_of
 FPS = 30.0
 """Pictures per second, where the machine keeps up."""
 SHARE = 0.035
-"""Of the time of a script, what frames of `sync` may take, sending them included."""
+"""Maximum share of a script's time for frames of `sync`, including sending."""
 PAUSE = 0.02
-"""How long it waits when there is nothing to do [s]."""
+"""Waiting time when idle [s]."""
 
 
 class Viewer(Closing):
@@ -71,7 +71,7 @@ class Viewer(Closing):
     ) -> None:
         self._server, self.url = start_server(host, port, token, "simstate")
         self.session = Session(course, self._take_step, playing)
-        """What is played."""
+        """The session that is played."""
         self._worlds_at_first, self._controls, self._reload = worlds, controls, reload
         self._closed = False
         self._next = 0.0
@@ -90,16 +90,16 @@ class Viewer(Closing):
 
     @property
     def is_closed(self) -> bool:
-        """Whether `close` was called."""
+        """True if `close` was called."""
         return self._closed
 
     @property
     def num_clients(self) -> int:
-        """How many browsers look on."""
+        """Number of connected browsers."""
         return len(self._server.get_clients())
 
     def run(self, seconds: float | None = None) -> None:
-        """Play until the viewer is closed, or for so long [s]."""
+        """Play until the viewer is closed, or for a time [s]."""
         self.session.is_scripted = False
         end = None if seconds is None else time.perf_counter() + seconds
         while not self._closed and (end is None or time.perf_counter() < end):
@@ -158,7 +158,7 @@ class Viewer(Closing):
         self._server.flush()
 
     def close(self) -> None:
-        """End the server; the simulation stays as it is."""
+        """Stop the server; the simulation is unchanged."""
         if not self._closed:
             self._closed = True
             self.drag.set(None)
@@ -185,14 +185,14 @@ class Viewer(Closing):
         server.scene.set_up_direction("+z")
         light(server.scene)
         self.drag = MouseDrag(course.worlds)
-        """What is pulled with the mouse."""
+        """The present mouse drag."""
         with current(worlds_of(course.worlds)):
             self.picture = Picture(
                 server, course, self._worlds_at_first, self._listen,
                 self._clicked,
                 {"pull": self.drag.shapes},
             )  # fmt: skip
-        """What is drawn."""
+        """The picture."""
         self._explanation = explain(course.worlds)
         acting = Acting(
             self.session, self.picture, self._explanation, self._tell, self._fill,
@@ -341,13 +341,13 @@ class Viewer(Closing):
             self.drag.set(Pull(known.world, known.body, known.point_b, goal))
 
     def _left(self, client_id: int) -> None:
-        """Let go what a client pulled; without clients, a script continues."""
+        """Release what a client pulled; without clients, a script continues."""
         self._let_go(client_id)
         if self.session.is_scripted and not self.num_clients:
             self.session.play()
 
     def _let_go(self, client_id: int) -> None:
-        """What a client pulls is pulled no more: its mouse let go, or it went away."""
+        """Release what a client pulls: its mouse was released, or it disconnected."""
         if self._puller == client_id:
             self._puller = None
             self.drag.set(None)

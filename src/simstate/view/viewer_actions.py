@@ -60,7 +60,7 @@ class Acting:
     # Playing.
 
     def play(self, playing: bool) -> None:
-        """Go on, or pause; at the end of a timeline, from its begin."""
+        """Continue or pause; at the end of a timeline, continue from its start."""
         if playing and self._session.is_at_end:
             self.go_to(0)
         self._session.play(playing)
@@ -94,7 +94,7 @@ class Acting:
         self.go_to(mark.step)
 
     def reset(self, everything: bool) -> None:
-        """Let the world shown begin anew, or all worlds."""
+        """Reset the world shown, or all worlds."""
         count = self._session.course.worlds.num_envs
         env_ids = list(range(count)) if everything else [self._picture.world]
         self._session.reset(env_ids)
@@ -105,7 +105,7 @@ class Acting:
         self._session.speed = min(max(speed, 0.01), 100.0)
 
     def reload(self) -> None:
-        """Read the model's file anew, and begin with it."""
+        """Reload the model's file and restart."""
         if self._reload is None:
             raise InvalidInputError("There is no file to read anew.")
         self._reload()
@@ -125,7 +125,7 @@ class Acting:
         self._picture.look_at(min(max(int(world), 0), last))
 
     def show_worlds(self, count: int, spacing: float) -> None:
-        """Show so many worlds, so far apart [m]."""
+        """Show this many worlds at a spacing [m]."""
         self._picture.count = max(count, 1)
         self._picture.spacing = max(spacing, 0.0)
         self._picture.place_worlds()
@@ -156,7 +156,7 @@ class Acting:
         self._picture.show_group(group, is_site, shown)
 
     def lay_over(self, over: bool) -> None:
-        """Draw what is compared over the worlds, or beside them."""
+        """Draw the companion over the worlds, or next to them."""
         self._picture.over = over
 
     # Numbers.
@@ -166,7 +166,7 @@ class Acting:
         one.write(self._picture.world, value)
 
     def join(self) -> None:
-        """Bring what is compared to the state of the worlds."""
+        """Set the companion to the state of the worlds."""
         self._compared().join()
 
     def tell_differences(self) -> None:
@@ -215,7 +215,7 @@ class Acting:
     # Files, which clients download; none is written on this machine.
 
     def save_snapshot(self, client: Any) -> None:
-        """Let a client download a snapshot of all worlds."""
+        """Send a snapshot of all worlds to a client as a download."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "worlds.npz"
             self._session.course.snapshot().save(path)
@@ -226,7 +226,7 @@ class Acting:
             self._session.report(_GONE.format("snapshot"))
 
     def save_picture(self, client: Any) -> None:
-        """Let a client download what it shows; the simulation does not wait for it."""
+        """Send a client its picture as a download, without blocking the simulation."""
 
         def work() -> None:
             from PIL import Image

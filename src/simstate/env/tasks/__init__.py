@@ -1,4 +1,4 @@
-"""Tasks by name: those that ship, each in a file of its own, and those of others.
+"""Tasks by name: those that ship, each in a separate file, and those of others.
 
 What ships has no privilege: a user's file, function, entry point or registered name is
 found by the same call and used in the same places.
@@ -157,5 +157,5 @@ def make_train_cfg(reference: str | Path) -> TrainCfg:
 
 
 def describe(reference: str | Path) -> str:
-    """What a task is about, in one line."""
+    """Return a one-line description of a task."""
     return find(reference).description

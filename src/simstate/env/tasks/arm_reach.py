@@ -1,4 +1,4 @@
-"""Bring the hand of a seven-joint arm to a point in front of it, and hold it there.
+"""Move the hand of a seven-joint arm to a point in front of it, and hold it there.
 
 The action moves the position targets of the joints about the home pose. The point is
 drawn anew every few seconds.
@@ -92,7 +92,7 @@ def env_cfg() -> EnvCfg:
 
 
 def train_cfg() -> TrainCfg:
-    """How it is trained."""
+    """Return the settings of its training."""
     return TrainCfg(
         num_envs=512, iterations=200, steps_per_env=24, hidden_sizes=(64, 64)
     )

@@ -1,4 +1,4 @@
-"""Bring the hand of a seven-joint arm to a ball that two cameras show.
+"""Move the hand of a seven-joint arm to a ball that two cameras show.
 
 The policy gets the pixels of the ball in a picture from the front and one from above,
 and the joints of the arm. The critic also gets the position of the ball, which stays
@@ -111,7 +111,7 @@ def env_cfg() -> EnvCfg:
 
 
 def train_cfg() -> TrainCfg:
-    """How it is trained."""
+    """Return the settings of its training."""
     return TrainCfg(
         num_envs=256,
         iterations=150,

@@ -89,7 +89,7 @@ def env_cfg() -> EnvCfg:
 
 
 def train_cfg() -> TrainCfg:
-    """How it is trained."""
+    """Return the settings of its training."""
     return TrainCfg(
         num_envs=256, iterations=100, steps_per_env=16, hidden_sizes=(32, 32)
     )

@@ -81,7 +81,7 @@ def env_cfg() -> EnvCfg:
 
 
 def train_cfg() -> TrainCfg:
-    """How it is trained."""
+    """Return the settings of its training."""
     return TrainCfg(
         num_envs=512, iterations=200, steps_per_env=32, hidden_sizes=(64, 64)
     )

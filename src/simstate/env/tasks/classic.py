@@ -23,7 +23,7 @@ Range: TypeAlias = tuple[float, float]
 
 
 class ClassicWorlds:
-    """What a classic reads of all worlds: NumPy arrays on live memory of the host.
+    """Arrays that a classic reads of all worlds: NumPy arrays on live host memory.
 
     Args:
         sim: the simulation, with one entity.
@@ -130,7 +130,7 @@ class Classic(ABC):
     kept: ClassVar[tuple[str, ...]] = ()
     """Fields that are read as the last evaluation left them."""
     has_normal_noise: ClassVar[bool] = False
-    """Whether velocities at reset have normally distributed noise."""
+    """True if velocities at reset have normally distributed noise."""
 
     @abstractmethod
     def model(self) -> Path | Callable[[], mujoco.MjSpec]:

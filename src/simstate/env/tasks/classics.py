@@ -40,7 +40,7 @@ def _plane_position(w: ClassicWorlds) -> Infos:
 
 @dataclass(frozen=True, kw_only=True)
 class GymnasiumTask(Classic):
-    """An environment whose model is among Gymnasium's assets, or a file of its own."""
+    """An environment whose model is among Gymnasium's assets, or a separate file."""
 
     def model(self) -> Path:
         """Return the path of `xml_file`, which may be a name among the assets."""
@@ -57,7 +57,7 @@ class GymnasiumTask(Classic):
 
 @dataclass(frozen=True, kw_only=True)
 class Runner(GymnasiumTask):
-    """What HalfCheetah, Swimmer, Walker2d and Hopper have in common."""
+    """Base of HalfCheetah, Swimmer, Walker2d and Hopper."""
 
     forward_reward_weight: float = 1.0
     ctrl_cost_weight: float = 1e-3

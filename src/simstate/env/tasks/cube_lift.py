@@ -99,7 +99,7 @@ def env_cfg() -> EnvCfg:
 
 
 def _seen() -> dict[str, ObservationTermCfg]:
-    """What the policy sees."""
+    """Return the observations of the policy."""
     goal = {"command_name": "goal"}
     return {
         "joint_pos": ObservationTermCfg(
@@ -152,5 +152,5 @@ def _rewards() -> dict[str, RewardTermCfg]:
 
 
 def train_cfg() -> TrainCfg:
-    """How it is trained."""
+    """Return the settings of its training."""
     return TrainCfg(num_envs=512, iterations=400, steps_per_env=24)

@@ -120,7 +120,7 @@ def _rewards() -> dict[str, RewardTermCfg]:
 
 
 def train_cfg() -> TrainCfg:
-    """How it is trained: from small motions about standing, which falls seldom."""
+    """Return the settings of its training: small motions about standing, few falls."""
     return TrainCfg(
         num_envs=1024,
         iterations=500,

@@ -1,4 +1,4 @@
-"""What the walking robots of the shipped tasks have in common."""
+"""Common terms of the shipped walking robots."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simstate.env import (
 
 
 def observed(period_s: float) -> dict[str, ObservationGroupCfg]:
-    """What the policy sees, with noise, and the critic, without.
+    """Return the observations of the policy, with noise, and the critic, without.
 
     The command "velocity" and a clock of this period are part of it.
     """

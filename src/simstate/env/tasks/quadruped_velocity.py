@@ -118,7 +118,7 @@ def _rewards() -> dict[str, RewardTermCfg]:
 
 
 def train_cfg() -> TrainCfg:
-    """How it is trained: small networks, updates that come often, little noise."""
+    """Return the settings of its training: small networks, frequent updates."""
     return TrainCfg(
         num_envs=256,
         iterations=450,

@@ -75,7 +75,7 @@ def env_cfg() -> EnvCfg:
 
 
 def train_cfg() -> TrainCfg:
-    """How it is trained: as on flat ground, for longer."""
+    """Return the settings of its training: as on flat ground, for longer."""
     return TrainCfg(
         num_envs=512,
         iterations=500,

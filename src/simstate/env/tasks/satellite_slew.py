@@ -36,7 +36,7 @@ CORE_SECONDS = 354
 
 
 def with_three_wheels() -> mujoco.MjSpec:
-    """The satellite, with wheels about the hub's x and y beside the one about its z."""
+    """Return the satellite with wheels about the hub's x, y and z."""
     spec = models.spec("satellite")
     for key in list(spec.keys):
         spec.delete(key)  # they do not know the new joints
@@ -137,7 +137,7 @@ def env_cfg() -> EnvCfg:
 
 
 def train_cfg() -> TrainCfg:
-    """How it is trained."""
+    """Return the settings of its training."""
     return TrainCfg(
         num_envs=512, iterations=200, steps_per_env=32, hidden_sizes=(64, 64)
     )

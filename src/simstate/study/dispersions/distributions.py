@@ -25,11 +25,11 @@ class Distribution:
     """Random numbers for each world, made of uniform or normal ones."""
 
     shape: tuple[int, ...]
-    """Of one world's numbers."""
+    """Shape of one world's values."""
     columns: int
-    """How many independent random numbers they are made of."""
+    """Number of independent random numbers per world."""
     is_normal: bool
-    """Whether those are standard normal; else uniform in [0, 1)."""
+    """True if those are standard normal; else uniform in [0, 1)."""
     make: Callable[[Tensor], Tensor]
     """From (n, columns) to (n, *shape)."""
 

@@ -41,12 +41,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the worlds of a study came to; tensors have a row for each world."""
+    """Results of the worlds of a study; tensors have a row for each world."""
 
     results: dict[str, Tensor]
     """By name; (worlds,) each."""
     draws: dict[str, Tensor]
-    """What was drawn, by name; (worlds, …) each."""
+    """Drawn values by name; (worlds, …) each."""
     units: dict[str, str]
     times: Tensor | None
     """When the recorded quantities were sampled [s]; (samples,)."""
@@ -59,7 +59,7 @@ class Outcome:
 
     @property
     def worst_world(self) -> int:
-        """The world whose result `worst_by` is greatest in size; NaN is greater."""
+        """World whose result `worst_by` has the largest magnitude; NaN is larger."""
         values = self.results[self.worst_by].double().abs()
         return int(values.nan_to_num(nan=torch.inf).argmax())
 

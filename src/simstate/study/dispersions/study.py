@@ -33,7 +33,7 @@ Measure: TypeAlias = "Callable[[Any], Tensor] | tuple[Callable[[Any], Tensor], s
 
 @dataclass(frozen=True)
 class Study:
-    """What `simstate dispersions` runs: a file's `study()` returns one.
+    """A study for `simstate dispersions`, returned by a file's `study()`.
 
     World k of a study has the same numbers in any batch.
     """
@@ -41,17 +41,17 @@ class Study:
     make: Make
     """Makes the worlds of a batch; see `Make`."""
     draws: Mapping[str, Distribution]
-    """What differs from world to world."""
+    """Distributions of the values that differ by world."""
     until: float
     """When a world ends [s], unless a terminal event ends it."""
     results: Mapping[str, Measure]
-    """What is measured at the end: numbers, or bool for what may succeed."""
+    """Measures at the end: numbers, or bool for success."""
     record: Recorded | None = None
     """Quantities whose envelopes are drawn, as `sim.record` takes them."""
     every: float | None = None
     """The time between two samples of them [s]; None: a hundredth of `until`."""
     worst: str | None = None
-    """The result whose greatest size is worst; None: the first one."""
+    """Result whose largest magnitude is worst; None: the first one."""
     units: dict[str, str] = field(init=False, default_factory=dict[str, str])
 
     def __post_init__(self) -> None:
@@ -83,7 +83,7 @@ class Study:
     def run(
         self, worlds: int, batch: int = 256, seed: int = 0, over: Over | None = None
     ) -> Outcome:
-        """Run so many worlds, in batches; the result does not depend on these.
+        """Run the worlds in batches; the result does not depend on the batches.
 
         Args:
             worlds: how many.
@@ -114,7 +114,7 @@ class Study:
         )  # fmt: skip
 
     def run_batch(self, seed: int, span: tuple[int, int]) -> Batch:
-        """Run worlds from a global id on, so many of them."""
+        """Run a number of worlds, starting with a global id."""
         first, count = span
         sim = self.simulation(count, seed, first)
         history = None
@@ -144,7 +144,7 @@ class Study:
 
 
 class Batch(NamedTuple):
-    """What came of some worlds of a study."""
+    """Results of some worlds of a study."""
 
     results: dict[str, Tensor]
     times: Tensor | None

@@ -60,7 +60,7 @@ class Solution:
     residual: Array
     """Residuals divided by their noise; shape (rows,)."""
     jacobian: Array
-    """Of the residuals by theta and by the tangents of all states."""
+    """Jacobian of the residuals by theta and by the tangents of all states."""
     noise: list[Array]
     """Noise of each output's components."""
     predicted: Predicted

@@ -40,7 +40,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Predicted:
-    """What worlds did: a row for each column of parameters."""
+    """Simulated signals: a row for each column of parameters."""
 
     outputs: list[Array]
     """Values at the samples of each output; shape (columns, samples, components)."""

@@ -69,7 +69,7 @@ class Signal:
 
 @dataclass(frozen=True)
 class Signals:
-    """What one log measures and commands."""
+    """Measurements and commands of one log."""
 
     outputs: tuple[Signal, ...]
     control: LogColumn | None

@@ -30,7 +30,7 @@ class WindowSamples:
     step: Indices
     """Time step of the window before or at the sample."""
     part: Array
-    """How far the sample is into the next time step, in time steps."""
+    """Position of the sample within the next time step, 0 to 1."""
     values: Array
     """Measured values; shape (samples, components)."""
 

@@ -41,7 +41,7 @@ class LinearModel:
     outputs: tuple[str, ...]
     """Names of the outputs."""
     timestep: float | None = None
-    """Of a model in discrete time [s]; None: continuous."""
+    """Time step of a model in discrete time [s]; None: continuous."""
     output_units: tuple[str, ...] = ()
     """Units of the outputs, "" where none was given."""
 

@@ -22,8 +22,8 @@ Inputs: TypeAlias = "Sequence[str] | Mapping[str, Tensor]"
 """Names of controls; or views of live tensors by name, (num_envs,) each, such as
 {"wind": air.parameters["wind"][:, 0]}."""
 Outputs: TypeAlias = Recorded
-"""As `sim.record` takes them: names of quantities, or names of one's own with a
-function of the simulation, (num_envs,) or (num_envs, k), and maybe its unit."""
+"""Outputs as `sim.record` takes them: names of quantities, or names of your own with a
+function of the simulation, (num_envs,) or (num_envs, k), and optionally its unit."""
 Time: TypeAlias = Literal["continuous", "discrete"]
 
 _STEP = 1e-5

@@ -15,11 +15,11 @@ class Mode:
     eigenvalue: complex
     """With a positive imaginary part, for a pair [1/s]."""
     participation: dict[str, float]
-    """How much each state takes part, 0 to 1, the sum is 1."""
+    """Participation of each state, 0 to 1; the sum is 1."""
 
     @property
     def is_oscillation(self) -> bool:
-        """Whether it is a conjugate pair."""
+        """True for a conjugate pair."""
         return self.eigenvalue.imag != 0
 
     @property
@@ -34,7 +34,7 @@ class Mode:
 
     @property
     def period(self) -> float:
-        """Of the damped oscillation [s]; infinite without one."""
+        """Period of the damped oscillation [s]; infinite without one."""
         imag = abs(self.eigenvalue.imag)
         return 2 * math.pi / imag if imag else math.inf
 

@@ -33,16 +33,16 @@ class Unknown:
 
 @dataclass(frozen=True)
 class TrimResult:
-    """What trim found; each of shape (num_envs,) or (num_envs, k)."""
+    """Result of a trim; each of shape (num_envs,) or (num_envs, k)."""
 
     values: dict[str, Tensor]
     """The unknowns by name."""
     residual: Tensor
-    """What is left of what should be zero."""
+    """Remaining value of what should be zero."""
     converged: Tensor
-    """Whether it is below the tolerance."""
+    """True where it is below the tolerance."""
     at_bound: dict[str, Tensor]
-    """Whether an unknown is at a bound."""
+    """True where an unknown is at a bound."""
 
 
 def trim(
@@ -138,7 +138,7 @@ class _Problem:
         return {name: x[:, k].clone() for k, name in enumerate(self.names)}
 
     def residual(self, x: Tensor) -> Tensor:
-        """What should be zero, at these values; (num_envs, k)."""
+        """Return what should be zero, at these values; (num_envs, k)."""
         self._write(self.named(x))
         found = self._residual()
         has_shape("The residual", found, (x.shape[0], "k"))

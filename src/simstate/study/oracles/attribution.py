@@ -26,7 +26,7 @@ _GEOMS = {
     for name, kind in mujoco.mjtGeom.__members__.items()
 }
 _TURNED = 0.05
-"""The angle from which two directions are told as different [deg]."""
+"""Angle above which two directions count as different [deg]."""
 
 
 def attributed(sim: Simulation, check: Check) -> Check:
@@ -56,7 +56,7 @@ def attributed(sim: Simulation, check: Check) -> Check:
 
 
 def _cause(model: Any, data: Any, bare: BareForward, world: int) -> str:
-    """What is different about a world's contacts, in words."""
+    """Describe the difference of a world's contacts."""
     mine = bare.contact_world == world
     geoms = bare.contact_geom[mine]
     theirs = Counter(_kinds(model, pair) for pair in geoms)

@@ -304,7 +304,7 @@ def read_write(sim: Simulation) -> Iterator[Finding]:
 
 
 def writers(entity: Entity) -> dict[str, Callable[[Tensor], None]]:
-    """How each quantity of an entity that can be written is written back."""
+    """Return the function that writes back each writable quantity of an entity."""
     index = entity.index
     found: dict[str, Callable[[Tensor], None]] = {}
     if index.base in ("free", "mocap"):
@@ -386,7 +386,7 @@ def _read_all(sim: Simulation, names: list[str]) -> dict[tuple[str, str], Tensor
 
 
 def _is_mocap(sim: Simulation, entity: str) -> bool:
-    """Whether an entity has nothing but mocap and fixed bodies."""
+    """Return True if an entity has only mocap and fixed bodies."""
     bodies = list(sim.scene[entity].index.bodies.ids)
     model: Any = sim.model
     return not np.any(model.body_dofnum[bodies])

@@ -1,4 +1,4 @@
-"""What a run of the oracle suite found: one line for each law and quantity."""
+"""Results of the oracle suite: one line for each law and quantity."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Check:
     entity: str
     quantity: str
     error: float
-    """Greatest difference, relative to the greatest value or to 1; NaN has failed."""
+    """Largest difference, relative to the largest value or to 1; NaN has failed."""
     tolerance: float
     note: str = ""
-    """What else there is to say of it: that a difference is another library's."""
+    """Remark, such as that a difference is another library's."""
 
     @property
     def passed(self) -> bool:
-        """Whether the error is within the tolerance."""
+        """True if the error is within the tolerance."""
         return self.error <= self.tolerance
 
 
@@ -40,7 +40,7 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether there are checks, and every one of them passed."""
+        """True if there are checks and all of them passed."""
         return bool(self.checks) and not self.failures
 
     @property
@@ -73,7 +73,7 @@ class Report:
 
 
 def relative_error(value: Tensor, reference: Tensor) -> float:
-    """The greatest difference, relative to the greatest reference value or to 1."""
+    """Return the largest difference, relative to the largest reference or to 1."""
     value, reference = value.to(torch.float64), reference.to(torch.float64)
     if value.shape != reference.shape:
         return float("nan")
@@ -84,7 +84,7 @@ def relative_error(value: Tensor, reference: Tensor) -> float:
 
 
 def _strain(check: Check) -> float:
-    """How near a check is to failing; NaN comes first of all."""
+    """Return the ratio of error to tolerance; NaN sorts first."""
     if check.error != check.error:
         return float("inf")
     return check.error / check.tolerance if check.tolerance else check.error

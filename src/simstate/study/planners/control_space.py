@@ -13,7 +13,7 @@ from simstate.study.scratch_worlds import is_env, ledger_of, sim_of
 from simstate.world.worlds import worlds_of
 
 Bounds = tuple[float | Sequence[float], float | Sequence[float]]
-"""Least and greatest controls, each a number or one for each control."""
+"""Minimum and maximum controls, each a number or one for each control."""
 
 
 class ControlSpace:
@@ -38,7 +38,7 @@ class ControlSpace:
         low, high = self._ranges(target) if bounds is None else self._given(bounds)
         shape = (self.num_envs, self.width)
         self.low, self.high = low.expand(shape), high.expand(shape)
-        """Least and greatest controls; float64, shape (num_envs, width) each."""
+        """Minimum and maximum controls; float64, shape (num_envs, width) each."""
         if not bool((self.low < self.high).all()):
             raise InvalidInputError("bounds must be (low, high) with low < high.")
 
