@@ -450,3 +450,18 @@ def test_events_draw_cameras_and_lights_of_the_scene(make_env, make_cfg, field, 
     again = env.reset(env_ids=[1])[0]["policy"]
     assert torch.equal(again[[0, 2, 3]], seen[[0, 2, 3]])
     assert not torch.equal(again[1], seen[1])
+
+
+def test_a_camera_of_the_scene_is_turned(make_env, make_cfg):
+    turn = {
+        "field": "cam_quat", "names": "eye", "asset_cfg": None,
+        "angle_range": {"roll": (0.1, 0.2), "yaw": (-0.3, 0.3)},
+    }  # fmt: skip
+    event = EventTermCfg(events.randomize_orientation, mode="reset", params=turn)
+    env = make_env(scene=camera_scene(make_cfg()), events={"look": event})
+    eye = env.sim.model.camera("eye").id
+    found = env.sim.expand("cam_quat")[:, eye]
+    own = torch.from_numpy(env.sim.model.cam_quat[eye].copy())
+    angles = 2.0 * (found @ own).abs().clamp(max=1.0).acos()
+    assert len(set(angles.tolist())) == env.num_envs
+    assert bool((angles > 0.09).all())
