@@ -6,19 +6,23 @@ import pytest
 import torch
 
 from simstate.env import Env, EnvCfg, TrainCfg, tasks
+from simstate.env.groups import flat
 
 
 @pytest.mark.parametrize("name", tasks.NAMES)
 def test_a_task_stays_finite_under_random_actions(name, given):
     env = Env(tasks.make_cfg(name), num_envs=4, seed=5)
-    assert set(env.observation_dims) <= {"policy", "critic"}
+    groups = {key.partition("/")[0] for key in env.observation_dims}
+    assert groups <= {"policy", "critic"}
     for group, names in env.observation_names.items():
         assert len(names) == len(set(names)) == env.observation_dims[group]
+    specs = flat(env.observation_specs)
+    assert {specs[key].dtype for key in env.observation_dims} <= {torch.float32}
     for action in given(env, 200):
         seen, reward, *_ = env.step(action)
-        for group, values in seen.items():
-            assert values.dtype == torch.float32
-            assert values.shape == (4, env.observation_dims[group])
+        for key, values in flat(seen).items():
+            assert values.dtype == specs[key].dtype
+            assert values.shape == (4, *specs[key].shape)
             assert bool(values.isfinite().all())
         assert reward.shape == (4,)
         assert bool(reward.isfinite().all())

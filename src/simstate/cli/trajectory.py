@@ -28,6 +28,7 @@ class Trajectory:
         self._every = max(1, total_steps // MOST_SAMPLES)
         self._next = 0
         self._samples: list[dict[str, np.ndarray]] = []
+        self._named: list[str] = []
         self.record(0)
 
     def record(self, step: int) -> None:
@@ -57,7 +58,7 @@ class Trajectory:
         time = series.pop("time")
         panels = [name for name, values in series.items() if values.shape[1]]
         figure = new_figure(9.0, 2.6 * max(1, len(panels)) + 0.6)
-        figure.suptitle(title)
+        figure.suptitle(f"{title}, world {self._world}")
         grid = figure.subplots(max(1, len(panels)), 1, sharex=True, squeeze=False)
         for axes, name in zip(grid[:, 0], panels, strict=False):
             self._draw_panel(axes, name, time, series[name])
@@ -77,7 +78,8 @@ class Trajectory:
         axes.set_ylabel(ylabel)
         axes.set_title(title, fontsize="medium", loc="left")
         axes.grid(visible=True, alpha=0.3)
-        if len(labels) <= MOST_NAMES:
+        if len(labels) <= MOST_NAMES and labels != self._named:
+            self._named = labels  # panels with the same curves share a legend
             columns = 1 + (len(labels) - 1) // 10
             axes.legend(
                 loc="center left",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import mujoco
 import numpy as np
@@ -22,6 +22,7 @@ from simstate.entity.entity import Entity
 from simstate.world.worlds import worlds_of
 
 AXES = "xyz"
+Device: TypeAlias = torch.device | str
 TOLERANCE = 1e-5
 """Largest distance [m], or difference of unit vectors, of parts that are a pair."""
 _SITE = mujoco.mjtObj.mjOBJ_SITE.value
@@ -46,12 +47,13 @@ class SignedPermutation:
 
     def __call__(self, values: Tensor) -> Tensor:
         """Return the mirror image; shape (…, columns)."""
-        index, sign = self.tensors()
-        return values[..., index.to(values.device)] * sign.to(values)
+        index, sign = self.tensors(values.device)
+        return values[..., index] * sign.to(values)
 
-    def tensors(self) -> tuple[Tensor, Tensor]:
+    def tensors(self, device: Device = "cpu") -> tuple[Tensor, Tensor]:
         """Return index (int64) and sign (float32)."""
-        return torch.tensor(self.index, dtype=torch.int64), torch.tensor(self.sign)
+        index = torch.tensor(self.index, dtype=torch.int64, device=device)
+        return index, torch.tensor(self.sign, device=device)
 
     def joined(self, *others: SignedPermutation) -> SignedPermutation:
         """Return the one of these columns with those of others next to them."""

@@ -64,13 +64,14 @@ class SymmetricNetworks:
     def initialise(self) -> None:
         """Make random weights symmetric: one half of each layer mirrors the other."""
         for network, seen, mirrored in self._networks:
-            index, sign = seen.tensors()
+            device = mirrored.sign.device
+            index, sign = seen.tensors(device)
             for layer in _hidden(network):
                 half = len(layer.weight) // 2
                 layer.weight.data[half:] = layer.weight.data[:half][:, index] * sign
                 layer.bias.data[half:] = layer.bias.data[:half]
-                index = torch.arange(2 * half).roll(half)
-                sign = torch.ones(2 * half)
+                index = torch.arange(2 * half, device=device).roll(half)
+                sign = torch.ones(2 * half, device=device)
             last = _layers(network)[-1]
             _project(network, mirrored)
             last.weight.data.mul_(math.sqrt(2.0))  # the mean of two is smaller
@@ -81,7 +82,7 @@ class SymmetricNetworks:
             _project(network, mirrored)
             normaliser: Any = network.obs_normalizer
             if not isinstance(normaliser, nn.Identity):
-                index, sign = seen.tensors()
+                index, sign = seen.tensors(mirrored.sign.device)
                 mean, var = normaliser._mean, normaliser._var
                 other = mean[:, index] * sign
                 # The variance of the values together with their mirror images.
