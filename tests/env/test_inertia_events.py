@@ -204,6 +204,13 @@ def test_effort_limits_are_those_of_the_joint(env):
         events.randomize_effort_limits(
             env, ids, (-9.0, -9.0), operation="add", asset_cfg=chosen
         )
+    before = force.clone(), joint.clone()
+    with pytest.raises(InvalidInputError, match=r"of -0.5.*≥ 0"):  # of the slide alone
+        events.randomize_effort_limits(
+            env, ids, (-5.5, -5.5), operation="add", asset_cfg=chosen
+        )
+    assert torch.equal(before[0], force)
+    assert torch.equal(before[1], joint)
     with pytest.raises(UnknownNameError, match="colour"):
         events.randomize_tendons(env, ids, "colour", (0.5, 2.0))
 

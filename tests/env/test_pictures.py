@@ -94,6 +94,13 @@ def test_what_does_not_fit_together_is_a_dictionary(make_env, given):
     assert env.observation_names["policy/joints"] == ["joints/hip", "joints/knee"]
 
 
+def test_terms_whose_names_end_alike_are_told_apart(make_env):
+    named = {"left/eye": picture, "right/eye": depth}
+    env = make_env(observations=grouped(**named))
+    assert list(env.observations["policy"]) == ["left/eye", "right/eye"]
+    assert torch.equal(env.observations["policy"]["left/eye"], picture(env))
+
+
 def test_a_reset_of_some_worlds_leaves_the_pictures_of_others(make_env, given):
     env = make_env(observations=grouped(eye=ObservationTermCfg(picture, history=3)))
     for action in given(env, 4):
@@ -121,6 +128,28 @@ def test_delay_and_history_of_a_picture(make_env, given, delay, history):
         assert torch.equal(seen, want)
     assert seen.shape == (4, 3, 4, 2 * history)
     assert len(seen.unique()) > 10
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+def test_history_and_delay_of_wide_unsigned_integers(make_env, given, dtype):
+    """Such as depths in millimetres: the largest ones are not negative."""
+
+    def wide(env):
+        return (picture(env).to(torch.int64) * 257).to(dtype)
+
+    term = ObservationTermCfg(wide, history=2, delay=1)
+    plain = ObservationTermCfg(wide)
+    env = make_env(observations=grouped(late=term, now=plain))
+    seen = [env.observations["policy"].to(torch.int64)]
+    for action in given(env, 4):
+        seen.append(env.step(action)[0]["policy"].to(torch.int64))
+    assert env.observations["policy"].dtype == dtype
+    assert max(int(x.max()) for x in seen) > 2**15
+    now = [x[..., 4:] for x in seen]
+    assert torch.equal(seen[-1][..., :4], torch.cat([now[-3], now[-2]], dim=-1))
+    before = env.observations["policy"].to(torch.int64)
+    after = env.reset(env_ids=[2, 0])[0]["policy"].to(torch.int64)
+    assert torch.equal(after[[1, 3]], before[[1, 3]])
 
 
 def test_each_world_draws_its_delay(make_env, given):
@@ -421,3 +450,18 @@ def test_events_draw_cameras_and_lights_of_the_scene(make_env, make_cfg, field, 
     again = env.reset(env_ids=[1])[0]["policy"]
     assert torch.equal(again[[0, 2, 3]], seen[[0, 2, 3]])
     assert not torch.equal(again[1], seen[1])
+
+
+def test_a_camera_of_the_scene_is_turned(make_env, make_cfg):
+    turn = {
+        "field": "cam_quat", "names": "eye", "asset_cfg": None,
+        "angle_range": {"roll": (0.1, 0.2), "yaw": (-0.3, 0.3)},
+    }  # fmt: skip
+    event = EventTermCfg(events.randomize_orientation, mode="reset", params=turn)
+    env = make_env(scene=camera_scene(make_cfg()), events={"look": event})
+    eye = env.sim.model.camera("eye").id
+    found = env.sim.expand("cam_quat")[:, eye]
+    own = torch.from_numpy(env.sim.model.cam_quat[eye].copy())
+    angles = 2.0 * (found @ own).abs().clamp(max=1.0).acos()
+    assert len(set(angles.tolist())) == env.num_envs
+    assert bool((angles > 0.09).all())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mujoco
 import pytest
 import torch
 
@@ -115,3 +116,43 @@ def test_what_cannot_be_counted_is_an_error():
         folded(own={"of": "arm/.*", "kind": "subtree", "against": "self"})
     with pytest.raises(ModelError, match="no two of these elements can collide"):
         folded(own={"of": "arm/(b|d|e)", "against": "self"})
+
+
+FIXED = """
+<mujoco>
+  <option><flag filterparent="{filters}"/></option>
+  <worldbody>
+    <body name="base" pos="0.1 0 1"><geom size="0.4"/>
+      <body name="plate" pos="0 0.02 0"><geom size="0.38"/></body>
+      <body name="arm" pos="0.05 0 0.1"><joint axis="0 1 0"/><geom size="0.3"/>
+        <body name="tool" pos="0 0.1 0"><geom size="0.32"/>
+          <body name="finger" pos="0.1 0 0"><joint axis="1 0 0"/><geom size="0.2"/>
+            <body name="tip" pos="0 0.03 0"><joint axis="0 0 1"/><geom size="0.25"/>
+            </body>
+          </body>
+        </body>
+      </body>
+    </body>
+  </worldbody>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize("filters", ["enable", "disable"])
+def test_pairs_are_those_that_mujoco_lets_collide(filters):
+    """All geoms overlap: MuJoCo's contacts are all pairs that it does not filter."""
+    text = FIXED.format(filters=filters)
+    model = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    touching = model.geom_bodyid[data.contact.geom]
+    expected = {frozenset(f"arm/{model.body(k).name}" for k in pair)
+                for pair in touching}  # fmt: skip
+    scene = SceneCfg(
+        entities={"arm": EntityCfg(model=text)},
+        contacts={"self": ContactCfg(of="arm/.*", against="self")},
+        ground=False,
+    )
+    found = Simulation(scene, num_envs=2).contacts["self"].element_names
+    assert {frozenset(name.split(" & ")) for name in found} == expected
+    assert len(found) == len(expected)

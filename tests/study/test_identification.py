@@ -19,6 +19,7 @@ from simstate.record import Log, LogColumn
 from simstate.scene.build import build_scene
 from simstate.study.identification import FittedParameters
 from simstate.study.identification.fitting import Problem
+from simstate.study.identification.free_parameters import parse_free
 from simstate.study.identification.information import information
 from simstate.study.identification.signals import Signals, match_signals
 from simstate.study.identification.windows import Windows, cut_windows
@@ -299,6 +300,41 @@ def test_file_that_is_no_fit_is_refused(tmp_path):
     (tmp_path / "fit.json").write_text('{"format": "other"}')
     with pytest.raises(InvalidInputError, match=r"no file of fitted parameters"):
         FittedParameters.load(tmp_path / "fit.json")
+
+
+def test_friction_of_a_contact_that_comes_late_is_found():
+    """It has no effect on the first four windows."""
+    text = """<mujoco><option timestep=".004" gravity="3 0 -9.81"/><worldbody>
+      <geom name="floor" type="plane" size="99 99 1"/><body name="b" pos="0 0 6">
+      <joint name="x" type="slide" axis="1 0 0" damping=".01"/>
+      <joint name="z" type="slide" axis="0 0 1"/><geom name="ball" type="sphere"
+      size=".1" mass="1" friction="{}" priority="1"/></body></worldbody></mujoco>"""
+    log = planted_log(
+        mujoco.MjModel.from_xml_string(text.format(0.1)),
+        lambda t: np.zeros(0), np.random.default_rng(0),
+        seconds=2.0, every=2, noise=(1e-4, 1e-3),
+    )  # fmt: skip
+    entity = EntityCfg(model=text.format(0.15))
+    scene = SceneCfg(entities={"robot": entity}, ground=False, timestep=None)
+    fit = study.identify(scene, log, "geom ball: friction", window=0.25, num_threads=1)
+    assert fit["geom ball friction"].value == pytest.approx(0.1, rel=0.05)
+
+
+def test_damping_of_a_servo_whose_gains_are_equal_is_not_its_stiffness():
+    text = """<mujoco><worldbody><body name="l"><joint name="a" axis="0 1 0"/>
+      <geom size=".1" pos=".2 0 .1"/></body></worldbody><actuator>
+      <position name="servo" joint="a" kp="5" kv="5"/>
+      <velocity name="speed" joint="a" kv="3"/></actuator></mujoco>"""
+    sim = Simulation(mujoco.MjModel.from_xml_string(text))
+    fields = {
+        one.name: [field for field, _, _ in one.targets]
+        for one in parse_free(sim, "actuator servo: kp, kv; actuator speed: kv")
+    }
+    assert fields == {
+        "actuator servo kp": ["actuator_biasprm", "actuator_gainprm"],
+        "actuator servo kv": ["actuator_biasprm"],
+        "actuator speed kv": ["actuator_biasprm", "actuator_gainprm"],
+    }
 
 
 # Wrong input.

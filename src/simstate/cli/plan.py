@@ -87,9 +87,12 @@ class PlanCommand:
 
     def execute(self) -> Answer:
         """Run the command; what it found."""
+        from simstate.base.checks import number
         from simstate.study.planners import drive
 
         check_writable("--record", self.record)
+        number("--horizon", self.horizon, more_than=0, unit="s")
+        number("--control", self.control, more_than=0, unit="s")
         is_task = self._is_task()
         target: Any = self._env() if is_task else self._sim()
         planner = self._planner(target, is_task)

@@ -210,6 +210,7 @@ def randomize_effort_limits(
             "effort, nor have their joints: give them one (effort_limit, or forcerange "
             "in MJCF), or choose others with actuator_names."
         )
+    found: dict[str, tuple[Tensor, list[int]]] = {}
     for field in ("actuator_forcerange", "jnt_actfrcrange"):
         chosen = [k for k, row in enumerate(rows) if row and row.field == field]
         if not chosen:
@@ -226,7 +227,8 @@ def randomize_effort_limits(
                 f"limit_range {limit_range} with operation {operation!r} makes a limit "
                 f"of {float(values.min())}: it must stay ≥ 0."
             )
-        values = values * drawn.new_tensor([-1.0, 1.0]) / gear
+        found[field] = values * drawn.new_tensor([-1.0, 1.0]) / gear, elements
+    for field, (values, elements) in found.items():
         env.sim.write_parameter(field, values, elements, env_ids)
 
 

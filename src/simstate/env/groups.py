@@ -157,7 +157,7 @@ class ObservationGroup:
             raise InvalidInputError(f"The observation group {name!r} has no terms.")
         self.name = name
         self.terms = [
-            ObservationTerm(env, f"{name}/{key}", term, shipped, cfg.noise)
+            ObservationTerm(env, name, key, term, shipped, cfg.noise)
             for key, term in cfg.terms.items()
         ]
         self.parts: list[Columns | Arrays] = []

@@ -25,6 +25,14 @@ if TYPE_CHECKING:
     from simstate.env.env import Env
 
 
+_INDEXED = {
+    torch.uint16: torch.int16,
+    torch.uint32: torch.int32,
+    torch.uint64: torch.int64,
+}
+"""Dtypes of which torch cannot write some rows, and those with the same bytes."""
+
+
 class ObservationSpec(NamedTuple):
     """Shape, dtype and bounds of one observation of one world."""
 
@@ -45,13 +53,14 @@ class ObservationTerm(Term):
     def __init__(
         self,
         env: Env,
+        group: str,
         name: str,
         cfg: ObservationTermCfg,
         shipped: ModuleType,
         noise: bool,
     ) -> None:
-        super().__init__("observation", name, cfg, shipped, env)
-        self.name = name.rpartition("/")[2]
+        super().__init__("observation", f"{group}/{name}", cfg, shipped, env)
+        self.name = name
         self.key = _key(self)
         """Terms with the same key have the same value in the same state."""
         self.noise = cfg.noise if noise else None
@@ -181,7 +190,8 @@ class ObservationTerm(Term):
         """
         low, high = self.delay
         length = high + self.history
-        kept = self._slot("delay/past", (length, *self.shape), self.dtype)
+        value = value.view(_INDEXED.get(self.dtype, self.dtype))
+        kept = self._slot("delay/past", (length, *self.shape), value.dtype)
         lag = self._slot("delay/lag", (), torch.int64)
         if restart:
             past = value[:, None].expand(-1, length, *self.shape)
@@ -194,7 +204,7 @@ class ObservationTerm(Term):
             first = (high - lag[rows])[:, None]
             steps = first + torch.arange(self.history, device=value.device)
             past = past[torch.arange(len(value), device=value.device)[:, None], steps]
-        return past.movedim(1, -2).flatten(-2)
+        return past.movedim(1, -2).flatten(-2).view(self.dtype)
 
     def _slot(
         self, name: str, shape: tuple[int, ...], dtype: torch.dtype | None = None

@@ -30,20 +30,21 @@ def randomize_orientation(
     field: str,
     angle_range: Mapping[str, Range],
     names: str | Sequence[str] = ".*",
-    asset_cfg: SceneEntityCfg = ROBOT,
+    asset_cfg: SceneEntityCfg | None = ROBOT,
 ) -> None:
     """Turn elements of an entity from how the model has them, about their own axes.
 
     `field` is "site_quat", "cam_quat", "geom_quat" or "body_quat", `names` are regular
     expressions; ranges by "roll", "pitch", "yaw" [rad]: yaw, then pitch, then roll,
-    about the turned axes.
+    about the turned axes. With `asset_cfg=None` they are the scene's own elements.
     """
     if not field.endswith("quat"):
         raise InvalidInputError(
             f"randomize_orientation turns quaternions such as 'site_quat', got "
             f"{field!r}: use randomize_parameter for it."
         )
-    elements = elements_of(env, asset_cfg.name, field, names)
+    owner = None if asset_cfg is None else asset_cfg.name
+    elements = elements_of(env, owner, field, names)
     nominal = torch.as_tensor(model_value(env.sim.model, field)[elements])
     nominal = nominal.to(dtype=torch.float64, device=env.device)
     spans = spans_of(env, angle_range, DIRECTIONS[3:])

@@ -211,22 +211,37 @@ class _CollisionRules:
         spec = tree.spec
         self._pairs = {frozenset((p.geomname1, p.geomname2)) for p in spec.pairs}
         self._excluded = {frozenset((x.bodyname1, x.bodyname2)) for x in spec.excludes}
-        filters_parents = not (
+        self._filters_parents = not (
             spec.option.disableflags & mujoco.mjtDisableBit.mjDSBL_FILTERPARENT.value
         )
-        if filters_parents:
-            for parent, children in tree.children.items():
-                if parent != "world":
-                    self._excluded |= {frozenset((parent, c)) for c in children}
+        self._weld = {"world": "world"}
+        """The topmost of the bodies that each one is fixed to, as `body_weldid`."""
+        self._weld_parent = {"world": "world"}
+        for body in spec.bodies[1:]:  # parents before their children
+            above = self._weld[body.parent.name]
+            self._weld[body.name] = body.name if body.joints else above
+            self._weld_parent.setdefault(self._weld[body.name], above)
 
     def can_collide(self, one: Any, other: Any) -> bool:
         """Return True if contacts between two geoms are not filtered out."""
         if frozenset((one.name, other.name)) in self._pairs:
             return True
-        bodies = frozenset((one.parent.name, other.parent.name))
-        if len(bodies) == 1 or bodies in self._excluded:
+        bodies = one.parent.name, other.parent.name
+        if frozenset(bodies) in self._excluded or self._is_filtered(*bodies):
             return False
         return bool(one.contype & other.conaffinity or other.contype & one.conaffinity)
+
+    def _is_filtered(self, one: str, other: str) -> bool:
+        """Return True for bodies fixed to each other, and for parent and child.
+
+        What is fixed to the world collides with its children.
+        """
+        one, other = self._weld[one], self._weld[other]
+        if one == other:
+            return True
+        if not self._filters_parents or "world" in (one, other):
+            return False
+        return one == self._weld_parent[other] or other == self._weld_parent[one]
 
 
 def _named(tree: _Tree, patterns: Sequence[str]) -> tuple[set[str], list[str]]:

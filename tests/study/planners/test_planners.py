@@ -333,3 +333,12 @@ def test_a_cost_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert '"planner": "cem"' in capsys.readouterr().out
     assert main(["plan", "Arm-Reach", "--cost", f"{file}:far"]) == 1
     assert "reward" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--horizon", "--control"])
+@pytest.mark.parametrize("value", ["nan", "inf", "0"])
+def test_times_on_the_command_line(
+    option: str, value: str, capsys: pytest.CaptureFixture[str]
+):
+    assert main(["plan", "cartpole", "--seconds", "0.04", option, value]) == 1
+    assert f"{option} must be > 0" in capsys.readouterr().err

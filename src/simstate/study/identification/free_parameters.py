@@ -262,7 +262,9 @@ def _targets(
         raise InvalidInputError(
             f"Actuator {name!r} has no {what}: it is no servo. Free its gear instead."
         )
-    if model.actuator_gainprm[element, 0] == -bias[term]:
+    # The gain of a position servo is kp, also where kv has the same value.
+    has_gain = what == "kp" or bias[1] == 0
+    if has_gain and model.actuator_gainprm[element, 0] == -bias[term]:
         found.append(("actuator_gainprm", (element, 0), 1.0))
     return [found]
 

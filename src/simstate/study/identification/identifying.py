@@ -179,8 +179,32 @@ def _check_effects(
     start: Array,
     num_threads: int | None,
 ) -> None:
-    """Raise for a parameter that changes no prediction, or a command of wrong sign."""
-    part = windows.select(slice(min(len(windows), 4)))
+    """Raise for a parameter that changes no prediction, or a command of wrong sign.
+
+    A few windows are tried, then all: a contact may come late in a log.
+    """
+    few = min(len(windows), 4)
+    without: list[str] = []
+    for part in (windows.select(slice(few)), windows):
+        without = _without_effect(scene, part, parameters, start, num_threads)
+        if not without:
+            return
+    raise InvalidInputError(
+        f"{', '.join(without)} changes nothing that the log measures: leave it out "
+        "(of a vector, free single components: 'com.z'), or log a column that "
+        "depends on it.",
+        name=without[0],
+    )
+
+
+def _without_effect(
+    scene: BuiltScene,
+    part: Windows,
+    parameters: Sequence[FreeParameter],
+    start: Array,
+    num_threads: int | None,
+) -> list[str]:
+    """Return the parameters without effect; raise for a command of wrong sign."""
     actuators = scene.model.nu
     columns = 1 + len(parameters) + actuators
     predictor = Predictor(scene, part, parameters, columns, num_threads)
@@ -197,18 +221,6 @@ def _check_effects(
         *(np.tile(x, (columns, 1, 1)) for x in (base.qpos, base.qvel, base.act))
     )
     outputs = predictor.predict(thetas, repeated, signs).outputs
-    without = [
-        one.name
-        for k, one in enumerate(parameters)
-        if all(np.array_equal(values[k + 1], values[0]) for values in outputs)
-    ]
-    if without:
-        raise InvalidInputError(
-            f"{', '.join(without)} changes nothing that the log measures: leave it out "
-            "(of a vector, free single components: 'com.z'), or log a column that "
-            "depends on it.",
-            name=without[0],
-        )
     misfit = np.zeros(columns)
     for values, samples in zip(outputs, part.samples, strict=True):
         ratio = (values - samples.values) / max(float(samples.values.std()), 1e-9)
@@ -222,6 +234,11 @@ def _check_effects(
                 "scale=-1)), or turn the joint's axis in the model.",
                 name="ctrl",
             )
+    return [
+        one.name
+        for k, one in enumerate(parameters)
+        if all(np.array_equal(values[k + 1], values[0]) for values in outputs)
+    ]
 
 
 def _estimate(
