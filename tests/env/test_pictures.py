@@ -179,6 +179,22 @@ def test_noise_is_added_to_bytes_and_saturates(make_env):
     assert not torch.equal(added[0], added[1])
 
 
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.uint32])
+def test_noise_of_wide_integers_saturates(make_env, dtype):
+    largest = torch.iinfo(dtype).max
+
+    def wide(env):
+        ids = torch.tensor([2**24 + 1, largest, 5, 7], dtype=torch.int64)
+        return ids.to(dtype).reshape(4, 1, 1, 1).repeat(1, 2, 3, 1)
+
+    term = ObservationTermCfg(wide, noise=UniformNoise(0.0, 0.4))
+    seen = make_env(observations=grouped(ids=term)).observations["policy"]
+    found = seen[:, 0, 0, 0].to(torch.int64).tolist()
+    assert found[0] == 2**24 + 1
+    assert found[1] == pytest.approx(largest, rel=1e-15)
+    assert found[2:] == [5, 7]
+
+
 def test_a_scale_makes_fractions_of_bytes(make_env):
     term = ObservationTermCfg(picture, clip=(0.0, 200.0), scale=(1 / 255, 1 / 51))
     env = make_env(observations=grouped(eye=term))

@@ -32,6 +32,9 @@ _INDEXED = {
 }
 """Dtypes of which torch cannot write some rows, and those with the same bytes."""
 
+_WIDE = (torch.int32, torch.int64, torch.uint32, torch.uint64)
+"""Dtypes of integers that float32 does not have."""
+
 
 class ObservationSpec(NamedTuple):
     """Shape, dtype and bounds of one observation of one world."""
@@ -166,7 +169,7 @@ class ObservationTerm(Term):
         env, restart = self._env, env_ids is not None
         rows = slice(None) if env_ids is None else env_ids
         if self._is_changed:
-            value = value.to(env.dtype)
+            value = value.to(torch.float64 if value.dtype in _WIDE else env.dtype)
         if self.noise is not None:
             flat = value.flatten(1)
             shape = (self.noise.remembers, flat.shape[1])
@@ -177,7 +180,10 @@ class ObservationTerm(Term):
         if self.scale is not None:
             value = value * torch.tensor(self.scale, dtype=value.dtype).to(value)
         if value.dtype.is_floating_point and not self.dtype.is_floating_point:
-            value = value.round().clamp(self.spec.low, self.spec.high)
+            low, high = self.spec.low, self.spec.high
+            if float(high) > high:  # 2⁶³ − 1 is no float64
+                high = math.nextafter(high, 0.0)
+            value = value.round().clamp(low, high)
         value = value.to(self.dtype)
         if self.history == 1 and self.delay[1] == 0:
             return value
