@@ -182,6 +182,7 @@ def test_bench_loop_does_the_same_steps():
         (["run", "cube", "--plot", "no/folder/x.png"], "there is no folder"),
         (["run", "cube", "--save", "no/folder/x.npz"], "there is no folder"),
         (["run", "cube", "--save", "."], "is a folder"),
+        (["run", "cube", "--film", "x.png"], "name ends in .gif or .mp4"),
         (["integrate", "cube", "--plot", "no/folder/x.png"], "there is no folder"),
     ],
 )

@@ -55,9 +55,14 @@ class PictureOptions:
 
     def check(self, out: Path, option: str) -> None:
         """Raise, before anything runs, unless a picture or film can be written."""
-        check_writable(option, out)
         if out.suffix.lower() == PICTURE:
-            return
+            check_writable(option, out)
+        else:
+            self.check_film(out, option)
+
+    def check_film(self, out: Path, option: str) -> None:
+        """Raise, before anything runs, unless a film can be written."""
+        check_writable(option, out)
         with needs("play"):
             from simstate.train.video import check_video
         check_video(out, self.fps)

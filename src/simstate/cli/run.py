@@ -86,7 +86,7 @@ class RunCommand:
         check_plot("--plot", self.plot)
         check_writable("--save", self.save)
         if self.film is not None:
-            self.picture.check(self.film, "--film")
+            self.picture.check_film(self.film, "--film")
         out = Console(quiet=True) if self.json else console()
         scene = scene_of(self.model)
         sim = moving_worlds(
