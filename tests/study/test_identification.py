@@ -350,6 +350,7 @@ def test_damping_of_a_servo_whose_gains_are_equal_is_not_its_stiffness():
         ("joints: damping 2 .. 1", InvalidInputError, "must be finite and rise"),
         ("joint rail: damping; joints: damping", InvalidInputError, "free twice"),
         ("", InvalidInputError, "Nothing is free"),
+        ("joint [ra: damping", InvalidInputError, "no regular expression"),
         ("actuator push: kp", InvalidInputError, "it is no servo"),
         ("body door: com.z", InvalidInputError, "door com z changes nothing"),
     ],
@@ -358,6 +359,15 @@ def test_wrong_parameter_is_named(free, error, message):
     scene, log = pendulums(1)
     with pytest.raises(error, match=message):
         study.identify(scene, log, free, num_threads=1)
+
+
+def test_columns_that_are_not_used_are_named():
+    scene, log = pendulums(1)
+    wheel = LogColumn("robot.joint_velo", log["ctrl"].time, log["ctrl"].values)
+    log = Log([*log.columns.values(), wheel], "the log")
+    signals = match_signals(Simulation(scene), log)
+    assert "robot.joint_velo: not used." in signals.notes
+    assert len(signals.outputs) == 2
 
 
 def changed(log, name, **changes):

@@ -171,7 +171,12 @@ def _elements(
             known[name.removeprefix(prefix)] = k
     found: list[int] = []
     for pattern in patterns:
-        mine = [k for name, k in known.items() if re.fullmatch(pattern, name)]
+        try:
+            mine = [k for name, k in known.items() if re.fullmatch(pattern, name)]
+        except re.error as error:
+            raise InvalidInputError(
+                f"{pattern!r} is no regular expression of names: {error}."
+            ) from error
         if not mine:
             raise unknown_name(f"{kind} of {entity!r} with {what}", pattern, known)
         found += [k for k in mine if k not in found]

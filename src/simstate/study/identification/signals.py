@@ -94,6 +94,9 @@ def match_signals(
     """
     notes = [f"{log.source}: {text}" for text in log.notes]
     names = list(outputs) if outputs is not None else _default_outputs(sim, log)
+    if outputs is None:
+        unused = [n for n in log.columns if n not in (*names, CTRL, "time")]
+        notes += [f"{name}: not used." for name in unused]
     found: list[Signal] = []
     for name in names:
         found.append(_signal(sim, log[name], notes))
