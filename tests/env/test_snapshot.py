@@ -8,6 +8,7 @@ import torch
 from simstate.base.errors import SimStateError
 from simstate.env import Env, tasks
 from simstate.env.env_cfg import CurriculumTermCfg
+from simstate.env.groups import flat
 from simstate.state import Snapshot
 
 
@@ -17,7 +18,7 @@ def run(env: Env, steps: int, seed: int):
     for _ in range(steps):
         action = torch.randn(env.num_envs, env.action_dim, generator=generator)
         seen, reward, terminated, truncated, extras = env.step(action)
-        out.append([*seen.values(), reward, terminated, truncated])
+        out.append([*flat(seen).values(), reward, terminated, truncated])
         out.append([torch.tensor(list(map(float, extras["log"].values())))])
     return out
 

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import mujoco
+import numpy as np
 import torch
 import warp as wp
 from torch import Tensor
@@ -230,7 +231,7 @@ class _Share:
         changed = torch.zeros(self._count, dtype=torch.bool)
         for name, values in own.items():
             changed |= (values != self._drawn[name]).flatten(1).any(1)
-        return changed.nonzero()[:, 0]
+        return torch.from_numpy(np.flatnonzero(changed.numpy()))  # of the host
 
     def _put(self, name: str, values: Tensor) -> None:
         """Put values into the first worlds of the drawing model or data."""
