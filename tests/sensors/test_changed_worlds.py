@@ -141,9 +141,14 @@ EVENTS = {
 
 
 def test_every_event_that_ships_is_here():
-    # A delay shows in nothing but motion, and needs actuators with a history; tiles
-    # need a terrain; impulses are events of every step.
-    others = {"randomize_delay", "place_on_tile", "Impulses"}
+    # A delay, inertias, efforts, tendons and fitted parameters show in nothing but
+    # motion; tiles need a terrain; impulses are events of every step; a headlight needs
+    # a camera that carries it (tests/sensors/test_headlight.py).
+    others = {
+        "randomize_delay", "place_on_tile", "Impulses", "randomize_pseudo_inertia",
+        "randomize_effort_limits", "randomize_tendons", "draw_fitted_parameters",
+        "randomize_headlight",
+    }  # fmt: skip
     assert set(events.__all__) - others == set(EVENTS)
 
 

@@ -136,7 +136,7 @@ def whole_number(what: str, value: object, least: int, most: int | None = None) 
     if found is None or found < least or too_much or isinstance(value, bool):
         upto = f" and ≤ {most}" if too_much else ""
         raise InvalidInputError(
-            f"{what} must be a whole number ≥ {least}{upto}, got {repr(value)[:60]}.",
+            f"{what} must be a whole number ≥ {least}{upto}, got {repr(value)[:61]}.",
             name=what,
         )
     return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 from torch import Tensor
 
-from simstate.base.checks import number
+from simstate.base.checks import instance_of, number
 from simstate.base.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.base.samples import MOST_WORLDS, draw, table_of
 from simstate.world.calls import Call
@@ -49,6 +49,7 @@ class History:
         self.units: dict[str, str] = {"time": "s"}
         """The unit of each quantity."""
         self._reads: dict[str, Read] = {}
+        instance_of("quantities", quantities, Mapping)
         for name, (read, unit) in quantities.items():
             self._reads[name], self.units[name] = read, unit
         if not self._reads:
