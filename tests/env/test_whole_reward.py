@@ -79,7 +79,7 @@ def test_time_may_be_up_in_the_step_that_terminates():
     _, _, terminated, truncated, _ = env.step(STILL)
     assert terminated.tolist() == [False, True, False]
     assert truncated.tolist() == [True, False, True]
-    assert env.ends.timed_out.tolist() == [True, True, True]
+    assert env.ends.timed_out().tolist() == [True, True, True]
 
 
 def test_a_nan_names_the_term_and_the_world_and_undoes_the_step():
