@@ -47,7 +47,8 @@ CAMERAS = {
         pos=(0.5, 0.01, 1.6), look_at=(0.5, 0.0, 0.35), fovy=34.0, width=32, height=32
     ),
 }
-TRAINED = "not trained yet"
+TRAINED = "64 of 64 within 8 cm after 4 s, mean 3.4 cm"
+CORE_SECONDS = 299
 
 
 def env_cfg() -> EnvCfg:
