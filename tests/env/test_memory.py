@@ -11,6 +11,7 @@ from tests.env.stateful import run, stateful_env
 
 from simstate import InvalidInputError, SnapshotError
 from simstate.env import Env, ObservationTermCfg, RewardTermCfg, tasks
+from simstate.env.groups import flat
 from simstate.env.terms import columns, fixed_columns
 
 OTHER_PROCESS = """
@@ -186,9 +187,10 @@ def test_rewards_do_not_depend_on_the_number_of_worlds():
         for _ in range(12):
             actions = torch.randn(17, envs[0].action_dim, generator=generator)
             parts = [env.step(actions[: env.num_envs]) for env in envs]
-            for group in parts[0][0]:
-                for k in (1, 2):
-                    assert torch.equal(parts[k][0][group][:3], parts[0][0][group]), name
+            few, *more = (flat(part[0]) for part in parts)
+            for group, values in few.items():
+                for seen in more:
+                    assert torch.equal(seen[group][:3], values), name
             for k in (1, 2):
                 assert torch.equal(parts[k][1][:3], parts[0][1]), name
 
