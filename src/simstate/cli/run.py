@@ -216,7 +216,7 @@ class RunCommand:
         _say(
             out,
             f"Bare MuJoCo, a loop of mj_step on one core: {bare:,.0f} world-steps/s; "
-            f"simstate takes {rate / bare:.2g} × as many.",
+            f"simstate: {rate / bare:.2g} × that.",
         )
 
     def _print_next(self, out: Console) -> None:
