@@ -11,6 +11,8 @@ from simstate import EntityCfg, InvalidInputError, SceneCfg, Simulation, Snapsho
 MODEL = """
 <mujoco>
   <worldbody>
+    <camera name="first"/>
+    <camera name="eye" fovy="{fovy}"/>
     <body name="arm" quat="0.9 0.1 0.3 0.2">
       <joint name="hip" axis="0 1 0.2" range="-1 {range}" limited="true"/>
       <inertial pos="0.1 0 0.02" mass="{mass}" diaginertia="{inertia} 0.03 0.02"/>
@@ -26,7 +28,8 @@ MODEL = """
     ctrllimited="true"/></actuator>
 </mujoco>
 """
-GOOD = {"range": 0.5, "mass": 0.7, "inertia": 0.02, "size": 0.3, "ctrl": 2.0}
+GOOD = {"range": 0.5, "mass": 0.7, "inertia": 0.02, "size": 0.3, "ctrl": 2.0,
+        "fovy": 50.0}  # fmt: skip
 
 
 def make() -> Simulation:
@@ -43,6 +46,7 @@ COMPILED = [
     ("size", "geom_size", 0, 2, 0.0, "geom 'a/skin'"),
     ("range", "jnt_range", 0, 1, -1.5, "joint 'a/hip'"),
     ("ctrl", "actuator_ctrlrange", 0, 1, -2.0, "actuator 'a/push'"),
+    ("fovy", "cam_fovy", 1, 0, 180.0, "camera 'a/eye'"),
 ]
 """The attribute, its field, element and component, a value, and the element's name."""
 

@@ -9,7 +9,14 @@ import torch
 
 from simstate import EntityCfg, SceneCfg
 from simstate.base.errors import InvalidInputError, UnknownNameError
-from simstate.env import ControlActionCfg, EventTermCfg, SceneEntityCfg, events
+from simstate.env import (
+    ControlActionCfg,
+    Env,
+    EventTermCfg,
+    SceneEntityCfg,
+    events,
+    tasks,
+)
 
 ACTIONS = {"all": ControlActionCfg()}
 POINTS = np.array(
@@ -213,6 +220,9 @@ def test_effort_limits_are_those_of_the_joint(env):
     assert torch.equal(before[1], joint)
     with pytest.raises(UnknownNameError, match="colour"):
         events.randomize_tendons(env, ids, "colour", (0.5, 2.0))
+    bare = Env(tasks.make_cfg("Cartpole-Balance"), num_envs=2)
+    with pytest.raises(InvalidInputError, match="no tendons"):
+        events.randomize_tendons(bare, bare.all_ids, "stiffness", (0.5, 2.0))
 
 
 def test_all_of_them_are_read_back_from_both_engines(make_env, engine):

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from simstate.base.ids import Index
+from simstate.scene.objects import OBJECTS_OF_FIELDS
 
 IsWrong: TypeAlias = "Callable[[Tensor, Index | None], Tensor]"
 """`is_wrong(values, elements)`: the mask of wrong values; (n, E, …), elements None: all
@@ -58,6 +59,8 @@ def limits_of(model: mujoco.MjModel, name: str) -> tuple[str, IsWrong] | None:
         return "a range whose first value is the smaller one", _reversed(
             used & (low < high)
         )
+    if name == "cam_fovy":
+        return "an angle > 0 and < 180 [deg]", _no_field_of_view
     if name == "body_inertia":
         return (
             "three values ≥ 0, each at most the sum of the others",
@@ -88,6 +91,10 @@ def _least(model: mujoco.MjModel, name: str) -> np.ndarray | None:
             row[list(_SIZES.get(mujoco.mjtGeom(int(kind)), ()))] = _LEAST
         return np.minimum(least, getattr(model, name))
     return None
+
+
+def _no_field_of_view(values: Tensor, elements: Index | None) -> Tensor:
+    return (values <= 0.0) | (values >= 180.0)
 
 
 def _below(least: np.ndarray) -> IsWrong:
@@ -126,25 +133,15 @@ def _on_host(elements: Index) -> Index:
     return elements.cpu() if isinstance(elements, Tensor) else elements
 
 
-_KINDS = {
-    "body": mujoco.mjtObj.mjOBJ_BODY,
-    "jnt": mujoco.mjtObj.mjOBJ_JOINT,
-    "geom": mujoco.mjtObj.mjOBJ_GEOM,
-    "site": mujoco.mjtObj.mjOBJ_SITE,
-    "tendon": mujoco.mjtObj.mjOBJ_TENDON,
-    "actuator": mujoco.mjtObj.mjOBJ_ACTUATOR,
-    "pair": mujoco.mjtObj.mjOBJ_PAIR,
-}
-
-
 def element_of(model: mujoco.MjModel, name: str, number: int) -> str:
     """Return the element of a parameter in words: "geom 'foot'", "joint 'knee'"."""
     prefix = name.partition("_")[0]
     if prefix == "dof":
         prefix, number = "jnt", int(model.dof_jntid[number])
-    kind = _KINDS.get(prefix)
+    kind = OBJECTS_OF_FIELDS.get(prefix)
     if kind is None:
         return f"element {number}"
     found = mujoco.mj_id2name(model, kind.value, number)
-    noun = {"jnt": "joint", "pair": "contact pair"}.get(prefix, prefix)
+    nouns = {"jnt": "joint", "pair": "contact pair", "cam": "camera"}
+    noun = nouns.get(prefix, prefix)
     return f"{noun} {found!r}" if found else f"{noun} {number}"

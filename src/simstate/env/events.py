@@ -180,6 +180,10 @@ def randomize_tendons(
     if parameter not in known:
         raise unknown_name("parameter of tendons", parameter, known)
     tendons = model_ids(env, asset_cfg, "tendon")
+    if len(tendons) == 0:
+        raise InvalidInputError(
+            f"randomize_tendons: entity {asset_cfg.name!r} has no tendons."
+        )
     drawn = value_range, operation, distribution, shared
     _write_not_negative(env, env_ids, f"tendon_{parameter}", tendons, *drawn)
 
