@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import signal
 import tracemalloc
 import zipfile
@@ -67,14 +68,15 @@ def refusals(whole: bytes, path: Path, read, count: int) -> int:
     return refused
 
 
-SECONDS = 20
+SECONDS = 8
 """Time after which a child process that reads a file is ended."""
 
 
 def in_child(read):
-    """Return a reader that reads in a child process, which ends after some seconds.
+    """Return a reader that reads in a child process, of bounded time and memory.
 
-    HDF5's library loops forever in some altered files, without a way to interrupt it.
+    HDF5's library loops forever in some altered files, without a way to interrupt it,
+    and may allocate as it does.
     """
 
     def reads(path: Path) -> None:
@@ -82,6 +84,9 @@ def in_child(read):
         if not child:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(SECONDS)
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            most = pages * resource.getpagesize() + (1 << 30)
+            resource.setrlimit(resource.RLIMIT_AS, (most, most))
             status = 2
             try:
                 read(path)
