@@ -84,9 +84,10 @@ def in_child(read):
         if not child:
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
             signal.alarm(SECONDS)
-            pages = int(Path("/proc/self/statm").read_text().split()[0])
-            most = pages * resource.getpagesize() + (1 << 30)
-            resource.setrlimit(resource.RLIMIT_AS, (most, most))
+            if (statm := Path("/proc/self/statm")).is_file():
+                pages = int(statm.read_text().split()[0])
+                most = pages * resource.getpagesize() + (1 << 30)
+                resource.setrlimit(resource.RLIMIT_AS, (most, most))
             status = 2
             try:
                 read(path)

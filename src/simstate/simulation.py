@@ -1024,7 +1024,7 @@ class Simulation:
             transparent: leave out floor and sky and add an alpha channel: shape
                 (height, width, 4).
             supersampling: samples per pixel: 1, 4, 9 or 16.
-            sheet: draw each world in a picture of its own, width × height each, in
+            sheet: draw each world in a separate picture, width × height each, in
                 rows.
         """
         ids = [worlds] if isinstance(worlds, int) else list(worlds)

@@ -51,7 +51,7 @@ class PictureOptions:
     supersampling: int = 1
     """Samples per pixel: 1, 4, 9 or 16."""
     sheet: bool = False
-    """Draw each world in a picture of its own, in rows, up to 100 of them."""
+    """Draw each world in a separate picture, in rows, up to 100 of them."""
 
     def check(self, out: Path, option: str) -> None:
         """Raise, before anything runs, unless a picture or film can be written."""

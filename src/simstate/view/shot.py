@@ -69,7 +69,7 @@ def floors(model: mujoco.MjModel) -> np.ndarray:
 def rgba_of(model: mujoco.MjModel, geom: int) -> np.ndarray:
     """Colour and opacity of a geom as MuJoCo draws it, 0 … 1; (4,).
 
-    A material's colour holds unless the geom states one of its own.
+    A material's colour holds unless the geom states another.
     """
     own = np.array(model.geom_rgba[geom], dtype=np.float64)
     material = int(model.geom_matid[geom])
