@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -82,7 +83,7 @@ class TrainingRun:
         env_cfg.divergence_dump_dir = run_dir / "diverged"
         if cfg.train.physics_options:
             options = {**env_cfg.scene.options, **cfg.train.physics_options}
-            env_cfg.scene = env_cfg.scene.changed(options=options)
+            env_cfg.scene = dataclasses.replace(env_cfg.scene, options=options)
         self.core_seconds = CoreSeconds()
         """CPU time by part [s]."""
         with self.core_seconds("creating worlds"):
