@@ -145,7 +145,7 @@ def docstring(name: str) -> str:
 
 def versions() -> tuple[str, str | None]:
     """Return the versions in one line, and why this MuJoCo is rejected; None: not."""
-    from simstate.base.versions import installed_versions
+    from simstate.base.mujoco_version import installed_versions
 
     found = installed_versions()
     fault = installation_fault()
