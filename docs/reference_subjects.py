@@ -150,7 +150,7 @@ FIRST = {
 INTERNAL = {
     "simstate.train": "algorithm core_seconds episodes explicit_ppo film interrupt "
     "progress run_file run_memory sweep_cells training_logs",
-    "simstate.interop": "picture_network trained_worlds",
+    "simstate.interop": "picture_network rsl_rl_changes trained_worlds",
 }
 """Submodules of packages without `__all__` that users do not import."""
 
