@@ -30,6 +30,10 @@ class Policy:
         made, actor = resolve_class(settings["actor"])
         self.run = cfg
         """The run that it is of: the task, and its settings."""
+        self.iterations = int(content.get("iteration", 0))
+        """Updates that are done."""
+        self.seen: dict[str, Tensor] = dict(content.get("seen", {}))
+        """Least and largest values in training, as `SeenRanges` has them."""
         self.network: Any = made(
             grouped(env.observations, env.num_envs),
             settings["obs_groups"],
@@ -37,7 +41,6 @@ class Policy:
             env.action_dim,
             **actor,
         ).to(env.device)
-        self._env = env
         try:
             self.network.load_state_dict(content["algorithm"]["actor_state_dict"])
         except (RuntimeError, KeyError, TypeError, AttributeError) as error:
@@ -51,7 +54,8 @@ class Policy:
     def __call__(self, observations: Observations) -> Tensor:
         """The actions for observations, float32; shape (num_envs, action_dim)."""
         with torch.inference_mode(), OneTorchThread():
-            action: Tensor = self.network(grouped(observations, self._env.num_envs))
+            worlds = len(next(iter(flat(observations).values())))
+            action: Tensor = self.network(grouped(observations, worlds))
             return action
 
 

@@ -29,6 +29,8 @@ from simstate.env.joint_pd_action import JointPdAction
 from simstate.interop.picture_network import ExportedNetwork
 from simstate.scene.index import TargetInputs
 from simstate.train.checkpoint_policy import Policy
+from simstate.train.passport_writer import make_passport
+from simstate.train.policy_passport import KEY
 
 
 def export_onnx(policy: Policy, env: Env, path: Path) -> None:
@@ -36,9 +38,10 @@ def export_onnx(policy: Policy, env: Env, path: Path) -> None:
 
     Pictures (batch, H, W, C) are further inputs, named as `env.observation_specs` names
     them ("policy", or "policy/term"). The normalisation of observations is a part of
-    it. The metadata has JSON under
-    "task", "run" (its settings), "step_dt" [s], "observation_names", "action_names" and
-    "actions", the last with what `describe_actions` says.
+    it. The metadata has JSON under "task", "run" (its settings, with the updates that
+    are done), "step_dt" [s], "observation_names", "action_names", "actions", with what
+    `describe_actions` says, and "passport", with the contract of each column and a
+    proof (see `Passport`).
     """
     network: Any = policy.network.as_onnx(verbose=False).to("cpu").eval()
     columns, inputs = _inputs(env)
@@ -58,13 +61,16 @@ def export_onnx(policy: Policy, env: Env, path: Path) -> None:
             verbose=False,
         )
     model = onnx.load_from_string(buffer.getvalue())
+    run = {k: v for k, v in policy.run.as_dict().items() if k != "output"}
+    run["train"]["iterations"] = policy.iterations  # those of all calls
     facts = {
         "task": policy.run.task,
-        "run": {k: v for k, v in policy.run.as_dict().items() if k != "output"},
+        "run": run,
         "step_dt": env.step_dt,
         "observation_names": columns,
         "action_names": env.action_names,
         "actions": describe_actions(env),
+        KEY: make_passport(policy, env).to_json(),
     }
     text = {key: json.dumps(value) for key, value in facts.items()}
     onnx.helper.set_model_props(model, text)

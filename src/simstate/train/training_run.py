@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import torch
 from tensordict import TensorDict
+from torch import Tensor
 
 from simstate.base.checks import whole_number
 from simstate.base.errors import SimStateError, SnapshotError
@@ -40,6 +41,7 @@ from simstate.train.progress import Progress, Report, no_report
 from simstate.train.run_cfg import RunCfg, check_no_code
 from simstate.train.run_file import check_task_file, described_run, write_run_file
 from simstate.train.run_memory import check_memory
+from simstate.train.seen_ranges import SeenRanges
 from simstate.train.training_logs import TrainingLog, open_logs
 
 MANY_ROWS = 4096
@@ -92,6 +94,7 @@ class TrainingRun:
             )
         """The learner: networks, optimiser and the experience of one update."""
         self._episodes = EpisodeStatistics(self.env.num_envs, self.env.device)
+        self._seen = SeenRanges()
         self._film: Film | None = None
         self.after_step: Callable[[], None] = _nothing
         """Called after every step of the worlds, to look at them."""
@@ -198,6 +201,7 @@ class TrainingRun:
             for _ in range(self.cfg.train.steps_per_env):
                 with spent("policy"):
                     action = self.algorithm.act(seen).to(self.env.device)
+                    self._seen.add({**_actors(seen), "action": action})
                 with spent("terms and resets"):
                     seen, reward, done, extras = self._worlds.step(action)
                 with spent("policy"):
@@ -275,6 +279,7 @@ class TrainingRun:
             "rng": torch.get_rng_state(),
             "env": {"header": snapshot.header, "slots": snapshot.slots},
             "episodes": self._episodes.save(),
+            "seen": dict(self._seen.ranges),
         }
         write_checkpoint(checkpoint_path(self.run_dir, self.iteration), content)
         self.saved = self.iteration
@@ -313,6 +318,7 @@ class TrainingRun:
             check_symmetry(self.algorithm, "The checkpoint")
             self.env.restore(Snapshot(**content["env"]))
             self._episodes.load(content["episodes"])
+            self._seen.ranges = dict(content.get("seen", {}))
             torch.set_rng_state(content["rng"])
         except (
             KeyError, IndexError, TypeError, AttributeError, ValueError, RuntimeError,
@@ -323,3 +329,9 @@ class TrainingRun:
                 f"The checkpoint does not hold what this run needs: {error!r}."
             ) from error
         self.saved = self.iteration
+
+
+def _actors(seen: TensorDict) -> dict[str, Tensor]:
+    """Return the observations that the actor sees, by "policy" or "policy/term"."""
+    names = [str(name) for name in seen.keys()]  # noqa: SIM118
+    return {name: seen[name] for name in names if name.split("/")[0] == "policy"}
