@@ -17,6 +17,7 @@ from simstate.train.checkpoint_policy import Policy
 from simstate.train.deploy import PolicyRunner
 from simstate.train.onnx_export import export_onnx
 from simstate.train.onnx_policy import OnnxPolicy
+from simstate.train.policy_passport import PassportPolicy
 from simstate.train.run_cfg import RunCfg
 from simstate.train.training_run import TrainingRun
 
@@ -106,6 +107,33 @@ def test_actions_are_those_of_the_environment(made, log_of, world):
         assert np.abs(fed(runner, log) - wanted).max() == errors[-1]
     assert min(errors) < 1e-6
     assert sorted(errors)[1] > 1e-5
+
+
+def test_a_recurrent_network_remembers_until_a_reset(tmp_path):
+    task = "Cartpole-Balance"
+    train = dataclasses.replace(
+        tasks.make_train_cfg(task), num_envs=8, network="lstm", rnn_size=16
+    )
+    run = TrainingRun(RunCfg(task=task, train=train), tmp_path)
+    run.learn(2, lambda progress: None)
+    path = tmp_path / "policy.onnx"
+    content = read_checkpoint(find_checkpoint(tmp_path))
+    export_onnx(Policy(run.example, content), run.example, path)
+    assert PassportPolicy(path).proof_error() < 1e-5
+    env = Env(run.cfg.env_cfg(), num_envs=1, auto_reset=False)
+    policy, runner = OnnxPolicy(path, env), PolicyRunner(path)
+    robot, found = env.scene["robot"].data, []
+    for _ in range(2):
+        seen, _ = env.reset(seed=4)
+        runner.reset()
+        for _ in range(20):
+            sensors = {"joint_pos": robot.joint_pos[0], "joint_vel": robot.joint_vel[0]}
+            found.append(runner.act(sensors))
+            action = policy(seen)
+            assert np.abs(found[-1] - action[0].numpy()).max() < 1e-6
+            seen, *_ = env.step(action)
+    assert np.array_equal(found[:20], found[20:])
+    assert not np.allclose(runner.act(sensors), found[-1], rtol=0, atol=1e-6)
 
 
 def test_targets_are_those_of_the_servos(made):

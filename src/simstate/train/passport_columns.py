@@ -47,9 +47,9 @@ _FITTING = ("source", "unit", "axes", "point", "sign", "scale", "offset", "clip"
 """Parts of a contract in which a policy and an environment must agree."""
 
 
-def policy_terms(env: Env) -> list[ObservationTerm]:
-    """Return the terms of the policy's columns, in their order."""
-    specs = flat({"policy": env.observation_specs["policy"]})
+def terms_of(env: Env, group: str) -> list[ObservationTerm]:
+    """Return the terms of a group's columns, in their order."""
+    specs = flat({group: env.observation_specs[group]})
     return [t for key in specs for t in env.observation_terms.get(key, ())]
 
 
@@ -103,10 +103,10 @@ class TermSource:
 
 
 def observation_columns(
-    env: Env, sources: Sequence[TermSource] | None = None
+    env: Env, group: str, sources: Sequence[TermSource] | None = None
 ) -> Iterator[PassportColumn]:
-    """Yield the columns that a policy sees, in their order, without ranges."""
-    terms = policy_terms(env)
+    """Yield the columns of a policy's group, in their order, without ranges."""
+    terms = terms_of(env, group)
     for term, source in zip(
         terms, sources or [TermSource(term, env) for term in terms], strict=True
     ):
@@ -151,10 +151,10 @@ def check_rate(step_dt: float, env: Env, path: str) -> None:
         )
 
 
-def check_fit(passport: Passport, env: Env, path: str) -> None:
+def check_fit(passport: Passport, env: Env, group: str, path: str) -> None:
     """Raise if an environment's columns mean something else than the policy's."""
     for kind, theirs, ours in (
-        ("observation", passport.observations, observation_columns(env)),
+        ("observation", passport.observations, observation_columns(env, group)),
         ("action", passport.actions, action_columns(env)),
     ):
         here = {one.name: one for one in ours}

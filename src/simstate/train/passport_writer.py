@@ -20,7 +20,7 @@ from simstate.train.passport_columns import (
     TermSource,
     action_columns,
     observation_columns,
-    policy_terms,
+    terms_of,
 )
 from simstate.train.policy_passport import (
     ACTION,
@@ -39,7 +39,8 @@ class _Run:
     """Steps of the trained policy in new worlds of its task, noise included."""
 
     def __init__(self, policy: Policy, env: Env) -> None:
-        specs = flat({"policy": env.observation_specs["policy"]})
+        group = policy.run.train.actor_group
+        specs = flat({group: env.observation_specs[group]})
         self.keys = [name for name in specs if name in env.observation_names]
         """Parts of the observations that have columns."""
         self.pictures = {
@@ -51,38 +52,40 @@ class _Run:
             env.cfg, worlds, engine=policy.run.engine, device=env.device,
             seed=(policy.run.seed + 1) % 2**63,
         )  # fmt: skip
-        sources = [TermSource(term, made) for term in policy_terms(made)]
+        acting = policy.in_env(made)
+        sources = [TermSource(term, made) for term in terms_of(made, group)]
         inputs, actions = list[dict[str, Tensor]](), list[Tensor]()
+        length = torch.zeros(worlds, dtype=torch.int64)
         with OneTorchThread():
             for k in range(steps):
                 if k % 50 == 0:
                     for source in sources:
                         source.compare()
-                action = policy(made.observations)
-                inputs.append(self._inputs(made))
+                length += (length == k) & (made.episode_length_buf.cpu() == k)
+                action = acting(made.observations)
+                inputs.append(self._inputs(flat({group: made.observations[group]})))
                 actions.append(action.cpu())
                 made.step(action)
-        self.columns = list(observation_columns(made, sources))
-        kept = max(1, min(PROOF_STEPS, _PROOF_BYTES // max(size, 1)))
-        self.proof = _first_world(inputs[:kept], actions[:kept])
+        self.columns = list(observation_columns(made, group, sources))
+        world, kept = int(length.argmax()), max(_PROOF_BYTES // (size or 1), 1)
+        if policy.run.train.is_recurrent:  # a network's memory is that of one episode
+            kept = min(kept, int(length[world]))
+        kept = min(kept, PROOF_STEPS)
+        each = [{**inputs[k], "actions": actions[k]} for k in range(kept)]
+        self.proof: Mapping[str, NDArray[Any]] = {
+            name: np.stack([one[name][world].numpy() for one in each])
+            for name in each[0]
+        }
         self.actions = torch.cat(actions)
         none = torch.empty(worlds, 0)
         self.observations = torch.cat([x.get("obs", none) for x in inputs])
 
-    def _inputs(self, env: Env) -> dict[str, Tensor]:
+    def _inputs(self, seen: dict[str, Tensor]) -> dict[str, Tensor]:
         """Return the network's inputs by name."""
-        seen = flat({"policy": env.observations["policy"]})
         found = {name: seen[name].cpu() for name in self.pictures}
         if self.keys:
             found["obs"] = torch.cat([seen[k] for k in self.keys], 1).cpu().float()
         return found
-
-
-def _first_world(
-    inputs: list[dict[str, Tensor]], actions: list[Tensor]
-) -> Mapping[str, NDArray[Any]]:
-    each = [{**x, "actions": y} for x, y in zip(inputs, actions, strict=True)]
-    return {k: np.stack([x[k][0].numpy() for x in each]) for k in each[0]}
 
 
 def make_passport(policy: Policy, env: Env) -> Passport:

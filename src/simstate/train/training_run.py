@@ -24,7 +24,13 @@ from simstate.env import Env, EnvCfg
 from simstate.interop.rsl_rl import RslRlVecEnv
 from simstate.interop.trained_worlds import TrainedWorlds
 from simstate.state import Snapshot
-from simstate.train.algorithm import check_kind, check_symmetry, make_algorithm
+from simstate.train.algorithm import (
+    check_kind,
+    check_symmetry,
+    learner_memory,
+    make_algorithm,
+    restore_memory,
+)
 from simstate.train.checkpoint import (
     Content,
     checkpoint_path,
@@ -201,7 +207,7 @@ class TrainingRun:
             for _ in range(self.cfg.train.steps_per_env):
                 with spent("policy"):
                     action = self.algorithm.act(seen).to(self.env.device)
-                    self._seen.add({**_actors(seen), "action": action})
+                    self._see(seen, action)
                 with spent("terms and resets"):
                     seen, reward, done, extras = self._worlds.step(action)
                 with spent("policy"):
@@ -213,6 +219,13 @@ class TrainingRun:
             with spent("policy"):
                 self.algorithm.compute_returns(seen)
         return seen
+
+    def _see(self, seen: TensorDict, action: Tensor) -> None:
+        """Record the ranges of what the actor sees and does."""
+        group = self.cfg.train.actor_group
+        names = [str(name) for name in seen.keys()]  # noqa: SIM118
+        own = {name: seen[name] for name in names if name.split("/")[0] == group}
+        self._seen.add({**own, "action": action})
 
     def _update(self, threads: int) -> dict[str, float]:
         """Learn from what was gathered; the losses by name."""
@@ -276,6 +289,7 @@ class TrainingRun:
             "run": self.cfg.as_dict(),
             "iteration": self.iteration,
             "algorithm": self.algorithm.save(),
+            "memory": learner_memory(self.algorithm),
             "rng": torch.get_rng_state(),
             "env": {"header": snapshot.header, "slots": snapshot.slots},
             "episodes": self._episodes.save(),
@@ -316,6 +330,8 @@ class TrainingRun:
             check_kind(RunCfg.of(content).train, self.cfg.train)
             self.algorithm.load(content["algorithm"], None, strict=True)
             check_symmetry(self.algorithm, "The checkpoint")
+            # Older checkpoints are of learners without a memory.
+            restore_memory(self.algorithm, content.get("memory", {}))
             self.env.restore(Snapshot(**content["env"]))
             self._episodes.load(content["episodes"])
             self._seen.ranges = dict(content.get("seen", {}))
@@ -329,9 +345,3 @@ class TrainingRun:
                 f"The checkpoint does not hold what this run needs: {error!r}."
             ) from error
         self.saved = self.iteration
-
-
-def _actors(seen: TensorDict) -> dict[str, Tensor]:
-    """Return the observations that the actor sees, by "policy" or "policy/term"."""
-    names = [str(name) for name in seen.keys()]  # noqa: SIM118
-    return {name: seen[name] for name in names if name.split("/")[0] == "policy"}
