@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from simstate.base.versions import LIBRARIES, installed_versions
+from simstate.base.mujoco_version import LIBRARIES, installed_versions
 from simstate.engine import OneTorchThread
 from simstate.env import Env
 from simstate.env.groups import flat

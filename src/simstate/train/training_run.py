@@ -40,14 +40,13 @@ from simstate.train.checkpoint import (
     write_checkpoint,
 )
 from simstate.train.core_seconds import CoreSeconds, TimedEnv
-from simstate.train.episodes import EpisodeStatistics
+from simstate.train.episodes import EpisodeStatistics, SeenRanges
 from simstate.train.explicit_ppo import ExplicitPPO
 from simstate.train.film import Film
 from simstate.train.progress import Progress, Report, no_report
 from simstate.train.run_cfg import RunCfg, check_no_code
 from simstate.train.run_file import check_task_file, described_run, write_run_file
 from simstate.train.run_memory import check_memory
-from simstate.train.seen_ranges import SeenRanges
 from simstate.train.training_logs import TrainingLog, open_logs
 
 MANY_ROWS = 4096
