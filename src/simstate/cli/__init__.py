@@ -25,7 +25,7 @@ from simstate.cli.options import PLAIN_OPTIONS
 GROUPS = {
     "Look": ("view", "inspect", "quantities", "check", "contacts"),
     "Run": ("run", "integrate", "record", "render", "bench"),
-    "Recordings": ("replay", "plot", "export", "info", "diff"),
+    "Recordings": ("replay", "plot", "export", "info", "diff", "share"),
     "Learn": ("tasks", "new-task", "train", "play", "collect", "runs"),
     "Study": ("align", "dispersions", "identify", "plan"),
     "Help": ("report",),
