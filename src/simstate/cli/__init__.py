@@ -25,7 +25,7 @@ from simstate.cli.options import PLAIN_OPTIONS
 GROUPS = {
     "Look": ("view", "inspect", "quantities", "check", "contacts"),
     "Run": ("run", "integrate", "record", "render", "bench"),
-    "Recordings": ("replay", "plot", "export", "info", "diff"),
+    "Recordings": ("replay", "plot", "export", "info", "diff", "share"),
     "Learn": ("tasks", "new-task", "train", "play", "collect", "runs"),
     "Study": ("align", "dispersions", "identify", "plan"),
     "Help": ("report",),
@@ -145,7 +145,7 @@ def docstring(name: str) -> str:
 
 def versions() -> tuple[str, str | None]:
     """Return the versions in one line, and why this MuJoCo is rejected; None: not."""
-    from simstate.base.versions import installed_versions
+    from simstate.base.mujoco_version import installed_versions
 
     found = installed_versions()
     fault = installation_fault()

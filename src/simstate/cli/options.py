@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import tyro
 
 from simstate.base.errors import InvalidInputError
-from simstate.base.figures import check_figure_file
+from simstate.base.samples import check_figure_file
 
 PLAIN_OPTIONS = (tyro.conf.DisallowNone, tyro.conf.FlagCreatePairsOff)
 """Options without a value "None", and flags without their opposite."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.metadata import requires
 from typing import Any
 
-from simstate.base.versions import installed_versions
+from simstate.base.mujoco_version import installed_versions
 from simstate.cli.answer import Answer
 from simstate.cli.inspect import summary
 from simstate.cli.model_scene import scene_of

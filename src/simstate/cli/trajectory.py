@@ -8,7 +8,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from simstate.base.figures import new_figure, save_figure
+from simstate.base.samples import new_figure, save_figure
 from simstate.entity import Entity
 from simstate.world.worlds import worlds_of
 

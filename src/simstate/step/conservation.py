@@ -16,6 +16,7 @@ from torch import Tensor
 from simstate.base.checks import as_path, number
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import everything
+from simstate.base.samples import new_figure, save_figure
 from simstate.engine.engine import model_value
 from simstate.math import quaternion
 from simstate.state import restore_snapshot, take_snapshot
@@ -101,7 +102,7 @@ class ConservationReport:
 
     def plot(self, path: str | Path) -> None:
         """Draw the drifts over time into an image file; needs matplotlib."""
-        from simstate.step.conservation_plot import draw
+        from simstate.step.conservation import draw
 
         draw(self, as_path("path", path))
 
@@ -291,3 +292,28 @@ def _greatest_change(vectors: np.ndarray) -> float:
 
 def _greatest_size(vectors: np.ndarray) -> float:
     return float(np.linalg.norm(vectors, axis=1).max())
+
+
+def draw(report: ConservationReport, path: Path) -> None:
+    """Draw the drift of each quantity over time, on logarithmic axes."""
+    figure = new_figure(7.0, 4.5)
+    axes = figure.add_subplot()
+    change = {
+        "energy [J]": np.abs(report.energy - report.energy[0]),
+        "linear momentum, world axes [kg·m/s]": _change(report.linear_momentum),
+        "angular momentum about the origin [kg·m²/s]": _change(report.angular_momentum),
+        "quaternion length [1]": report.quaternion_norm,
+    }
+    for name, values in change.items():
+        # Zero has no place on a logarithmic axis; the smallest rounding has.
+        axes.semilogy(report.time[1:], np.maximum(values[1:], 1e-18), label=name)
+    axes.set_xlabel("time [s]")
+    axes.set_ylabel("change since the start")
+    axes.set_title(f"{report.scheme}, time step {report.timestep:g} s")
+    axes.grid(visible=True, alpha=0.3)
+    figure.legend(loc="outside lower center", ncols=2, fontsize="small")
+    save_figure(figure, path)
+
+
+def _change(vectors: np.ndarray) -> np.ndarray:
+    return np.linalg.norm(vectors - vectors[0], axis=1)

@@ -23,7 +23,13 @@ from simstate.env import Env, EnvCfg
 from simstate.interop.rsl_rl import RslRlVecEnv
 from simstate.interop.trained_worlds import TrainedWorlds
 from simstate.state import Snapshot
-from simstate.train.algorithm import check_kind, check_symmetry, make_algorithm
+from simstate.train.algorithm import (
+    check_kind,
+    check_symmetry,
+    learner_memory,
+    make_algorithm,
+    restore_memory,
+)
 from simstate.train.checkpoint import (
     Content,
     checkpoint_path,
@@ -273,6 +279,7 @@ class TrainingRun:
             "run": self.cfg.as_dict(),
             "iteration": self.iteration,
             "algorithm": self.algorithm.save(),
+            "memory": learner_memory(self.algorithm),
             "rng": torch.get_rng_state(),
             "env": {"header": snapshot.header, "slots": snapshot.slots},
             "episodes": self._episodes.save(),
@@ -312,6 +319,8 @@ class TrainingRun:
             check_kind(RunCfg.of(content).train, self.cfg.train)
             self.algorithm.load(content["algorithm"], None, strict=True)
             check_symmetry(self.algorithm, "The checkpoint")
+            # Older checkpoints are of learners without a memory.
+            restore_memory(self.algorithm, content.get("memory", {}))
             self.env.restore(Snapshot(**content["env"]))
             self._episodes.load(content["episodes"])
             torch.set_rng_state(content["rng"])
