@@ -14,7 +14,7 @@ import numpy as np
 from simstate.base.checks import as_path, number
 from simstate.base.errors import InvalidInputError
 from simstate.base.files import replacing
-from simstate.base.versions import installed_versions
+from simstate.base.mujoco_version import installed_versions
 from simstate.data.replay.playback import player_for
 from simstate.data.replay.recorded_course import RecordedCourse
 from simstate.env import Env
