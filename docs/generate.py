@@ -449,7 +449,8 @@ def throughput(model: str) -> dict[int, float]:
 
 def main() -> None:
     """Write the pages."""
-    from reference_pages import pages as reference_pages  # next to this script
+    import verification  # these are next to this script
+    from reference_pages import pages as reference_pages
     from robot_pages import robots_page
     from term_pages import terms_page
 
@@ -467,9 +468,10 @@ def main() -> None:
         **reference_pages(),
     }
     (DOCS / "reference").mkdir(exist_ok=True)
-    if args.oracles:
-        old = (DOCS / "verification.md").read_text()
-        pages["verification.md"] = put(old, "oracles", oracle_table())
+    page = put((DOCS / "verification.md").read_text(), "runs", verification.table())
+    pages["verification.md"] = (
+        put(page, "oracles", oracle_table()) if args.oracles else page
+    )
     for path in sorted(DOCS.glob("*.md")):
         text = pages.get(path.name, path.read_text())
         if "<!-- results of " in text:

@@ -26,7 +26,7 @@ GROUPS = {
     "Look": ("view", "inspect", "quantities", "check", "contacts"),
     "Run": ("run", "integrate", "record", "render", "bench"),
     "Recordings": ("replay", "plot", "export", "info", "diff", "share"),
-    "Learn": ("tasks", "new-task", "train", "play", "collect", "runs"),
+    "Learn": ("tasks", "new-task", "train", "play", "passport", "collect", "runs"),
     "Study": ("align", "dispersions", "identify", "plan"),
     "Help": ("report",),
 }
