@@ -19,7 +19,8 @@ with the same file compiled by MuJoCo alone: every array of the model, and the s
 after ten steps with random controls. *Identical* means that no bit differs. Then
 [every law](verification.md) was checked on it in random states: quantities against
 MuJoCo's C functions, velocities against finite differences, writers against reads. The
-last column is the largest error as a share of the tolerance.
+last column is the largest error as a share of the tolerance. Robots without actuators
+in their file get them with `EntityCfg(actuators=…)` ([Actuators](actuators.md)).
 
 Measured on {date} with simstate {simstate} and MuJoCo {mujoco}. To try your own model:
 
@@ -69,7 +70,7 @@ def _wheels(wheels: dict[str, Any]) -> str:
         "## All files of these wheels\n\nEvery XML and URDF file of each wheel. Files "
         "that MuJoCo does not compile by itself (parts of models, schemas) are *not a "
         "model*. A rejected file raises an error that names the reason.\n\n"
-        + table(("wheel", *_KINDS), rows)
+        + table(("wheel", *(kind.lower() for kind in _KINDS)), rows)
     )
     reasons = [
         (f"`{path.rpartition('/')[2]}`{note(name)}", reason.replace("|", "/"))
