@@ -110,7 +110,7 @@ FRONTS = {
     r"air": "space/planet_drag flight/aerodynamics",
     r"gravity": "space/harmonic_gravity step/forces/gravity_sources",
     r"wheels": "space/wheels",
-    r"loads": "step/forces/gravity_sources step/forces/thrust_and_drag space/planet_drag",
+    r"loads": "step/forces/gravity_sources step/forces/thrust_and_drag",
     r".*contact.*": "sensors/contact_sensor engine/core/core_contacts",
     r"(binding_)?matrices": "entity/dynamics/dynamics engine/core/matrices",
     r"(binding_)?(reads|points)": "entity/compiled_reads engine/core/reads",

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
@@ -167,9 +168,9 @@ def _started_processes() -> tuple[Any, list[Any]]:
     """Return `psutil` and the processes that Ray has started from this one."""
     psutil: Any = import_module("psutil")  # Ray brings it
     node: Any = import_module("ray._private.worker")._global_node
-    parts = [] if node is None else node.all_processes.values()
+    parts: list[list[Any]] = [] if node is None else [*node.all_processes.values()]
     found: list[Any] = []
-    for info in (one for infos in parts for one in infos):
+    for info in itertools.chain(*parts):
         with contextlib.suppress(psutil.NoSuchProcess):
             first = psutil.Process(info.process.pid)
             found += [first, *first.children(recursive=True)]
