@@ -40,7 +40,7 @@ train-demo: $(READY)-train
 	$(BIN)/simstate train Cartpole-Balance --run-dir runs/demo/cartpole-$(STAMP)
 	$(BIN)/simstate play runs/demo/cartpole-$(STAMP)
 	$(BIN)/simstate train Quadruped-Velocity --profile --run-dir runs/demo/quadruped-$(STAMP)
-	$(BIN)/simstate play runs/demo/quadruped-$(STAMP) --output runs/demo/quadruped-$(STAMP)/walk.gif
+	$(BIN)/simstate play runs/demo/quadruped-$(STAMP) --film runs/demo/quadruped-$(STAMP)/walk.gif
 
 test: $(READY)-test
 	$(BIN)/pytest -q -n auto --dist loadfile --durations=15
@@ -196,8 +196,8 @@ bench-peers: $(READY)-bench
 	$(BIN)/python benchmarks/peers.py
 
 # The film at the top of the README.
-FILM := $(BIN)/simstate render quadruped --envs 4 --noise 5 --overlays contacts --seconds 2 --fps 12.5 \
-	--size 400 260 --output docs/figures/quadrupeds.gif
+FILM := $(BIN)/simstate run quadruped --envs 4 --noise 5 --overlays contacts --seconds 2 --fps 12.5 --no-check \
+	--size 400 260 --film docs/figures/quadrupeds.gif
 
 # Generated pages and figures, then the site in site/; nothing is fetched.
 docs: $(READY)-docs

@@ -289,7 +289,7 @@ def test_the_command_shows_two_side_by_side(
     what: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ["--port", "0", "--seconds", "0.3"]
-    assert main(["view", what, "--beside", "looped", *options]) == 0
+    assert main(["view", what, "--compare", "looped", *options]) == 0
     assert "http://localhost:" in capsys.readouterr().out
-    assert main(["view", what, "--beside", "nothing", *options]) == 1
+    assert main(["view", what, "--compare", "nothing", *options]) == 1
     assert "looped" in capsys.readouterr().err

@@ -153,8 +153,8 @@ def report(
 def conservative_model(model: mujoco.MjModel) -> tuple[mujoco.MjModel, list[str]]:
     """The model without what takes or gives energy, and the names of what was there.
 
-    Damping, friction losses, drag of a medium and actuators are gone; springs and
-    gravity stay, as they only change its form. Contacts and limits stay, too.
+    Damping, friction losses, drag of a medium, actuators, limits and contacts are
+    removed; springs and gravity stay, as they only change its form.
     """
     kept = copy.copy(model)
     found: list[str] = []
@@ -173,7 +173,30 @@ def conservative_model(model: mujoco.MjModel) -> tuple[mujoco.MjModel, list[str]
     if kept.nu and not kept.opt.disableflags & _NO_ACTUATION:
         kept.opt.disableflags |= _NO_ACTUATION
         found.append("actuation")
+    if np.any(kept.jnt_limited) or np.any(kept.tendon_limited):
+        kept.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT.value
+        found.append("limits")
+    if _can_collide(kept):
+        kept.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT.value
+        found.append("contacts")
     return kept, found
+
+
+def _can_collide(model: mujoco.MjModel) -> bool:
+    """Return True if MuJoCo's filters let any two geoms of the model collide."""
+    if model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_CONTACT.value:
+        return False
+    if model.npair:
+        return True
+    mine, others = model.geom_contype, model.geom_conaffinity
+    pairs = (mine[:, None] & others) | (mine & others[:, None])
+    weld = model.body_weldid[model.geom_bodyid]
+    parent = model.body_weldid[model.body_parentid[weld]]
+    related = (weld[:, None] == weld) | (
+        ((weld[:, None] == parent) & (weld[:, None] != 0))
+        | ((weld == parent[:, None]) & (weld != 0))
+    )
+    return bool(np.any(pairs.astype(bool) & ~related))
 
 
 class _Host:
