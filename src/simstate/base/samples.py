@@ -1,7 +1,8 @@
-"""Samples over time as a table or as a figure, whatever has kept them."""
+"""Samples over time as a table or as a figure, drawn with matplotlib when needed."""
 
-# pandas comes without complete types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# matplotlib comes with partial type information.
+# pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 
@@ -16,8 +17,7 @@ import numpy as np
 from torch import Tensor
 
 from simstate.base.checks import as_path
-from simstate.base.errors import InvalidInputError
-from simstate.base.figures import check_figure_file, new_figure, save_figure
+from simstate.base.errors import InvalidInputError, listed
 
 MOST_WORLDS = 16
 """Maximum number of worlds in a figure unless specified."""
@@ -233,3 +233,36 @@ def _add_legend(figure: Any, grid: Any) -> None:
 def _broken(rows: Tensor, at: Tensor) -> Any:
     """Rows with one of NaN before some of them, where a line ends."""
     return np.insert(rows.numpy(), at.numpy(), np.nan, axis=0)
+
+
+def new_figure(width: float, height: float) -> Any:
+    """An empty matplotlib figure of that size [inch], without a window."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise InvalidInputError(
+            "Plots need matplotlib: pip install 'simstate[plot]'."
+        ) from error
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def check_figure_file(path: Path) -> None:
+    """Raise before the work, not after it, if no figure can be written there."""
+    kinds = new_figure(1.0, 1.0).canvas.get_supported_filetypes()
+    kind = path.suffix.removeprefix(".").lower()
+    if kind and kind not in kinds:
+        raise InvalidInputError(
+            f"{str(path)!r} is not a kind of image that can be written. Known: "
+            f"{listed(kinds)}."
+        )
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a figure as the kind of image that the file's name says."""
+    try:
+        figure.savefig(path, dpi=120)
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(f"The plot could not be written: {error}") from error

@@ -32,7 +32,7 @@ from simstate.cli.options import readable
 GROUPS = {
     "Look": ("view", "inspect", "quantities", "check", "contacts"),
     "Run": ("run", "bench"),
-    "Record": ("replay", "plot", "export", "info", "diff"),
+    "Record": ("replay", "plot", "export", "info", "diff", "share"),
     "Learn": ("tasks", "new-task", "train", "play", "collect", "runs"),
     "Study": ("plan", "identify", "align", "dispersions"),
     "Help": ("report",),
@@ -176,7 +176,7 @@ def docstring(name: str) -> str:
 
 def versions() -> tuple[str, str | None]:
     """Return the versions in one line, and why this MuJoCo is rejected; None: not."""
-    from simstate.base.versions import installed_versions
+    from simstate.base.mujoco_version import installed_versions
 
     found = installed_versions()
     fault = installation_fault()

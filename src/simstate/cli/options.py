@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, cast, get_type_hints
 import tyro
 
 from simstate.base.errors import InvalidInputError
-from simstate.base.figures import check_figure_file
+from simstate.base.samples import check_figure_file
 
 METAVARS = {
     "all": "", "attitude": "", "batch": "N", "camera": "NAME", "cameras": "NAME ...",

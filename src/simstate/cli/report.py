@@ -11,7 +11,7 @@ from typing import Any
 
 import tyro
 
-from simstate.base.versions import installed_versions
+from simstate.base.mujoco_version import installed_versions
 from simstate.cli.answer import Answer
 from simstate.cli.inspect import summary
 from simstate.cli.model_scene import scene_of

@@ -66,7 +66,7 @@ class Trajectory:
         self, path: Path, title: str, drift: ConservationReport | None = None
     ) -> None:
         """Write the figure: panels by kind of joint, then the drifts of a scheme."""
-        from simstate.step.conservation_plot import panels
+        from simstate.step.conservation import panels
 
         root = ["x", "y", "z"]
         labels = {name: root for name in self.names if name.startswith("root")}

@@ -35,14 +35,23 @@ def export_onnx(policy: Policy, env: Env, path: Path) -> None:
     """Write the network: input "obs" (batch, k), output "actions" (batch, n).
 
     Pictures (batch, H, W, C) are further inputs, named as `env.observation_specs` names
-    them ("policy", or "policy/term"). The normalisation of observations is a part of
-    it. The metadata has JSON under
+    them ("policy", or "policy/term"). The memory of a recurrent network is a further
+    input "h_in" and output "h_out" (layers, batch, size), for an LSTM also "c_in" and
+    "c_out"; it is zero at the start of an episode. The normalisation of observations is
+    a part of the network. The metadata has JSON under
     "task", "run" (its settings), "step_dt" [s], "observation_names", "action_names" and
     "actions", the last with what `describe_actions` says.
     """
     network: Any = policy.network.as_onnx(verbose=False).to("cpu").eval()
-    columns, inputs = _inputs(env)
+    columns, inputs = _inputs(env, policy.run.train.actor_group)
     batch = tuple({0: torch.export.Dim("batch")} for _ in inputs)
+    outputs = ["actions"]
+    if policy.network.is_recurrent:
+        _, *memory = network.get_dummy_inputs()
+        names = network.input_names[1:]
+        inputs |= {n: x.repeat(1, 2, 1) for n, x in zip(names, memory, strict=True)}
+        batch += tuple({1: torch.export.Dim("batch")} for _ in memory)
+        outputs = network.output_names
     # Modules with *inputs have one parameter, a tuple of them.
     shapes = (batch,) if isinstance(network, ExportedNetwork) else batch
     buffer = io.BytesIO()
@@ -52,7 +61,7 @@ def export_onnx(policy: Policy, env: Env, path: Path) -> None:
             tuple(inputs.values()),
             buffer,  # pyright: ignore[reportArgumentType]
             input_names=list(inputs),
-            output_names=["actions"],
+            output_names=outputs,
             dynamic_shapes=shapes,
             opset_version=18,
             verbose=False,
@@ -71,9 +80,9 @@ def export_onnx(policy: Policy, env: Env, path: Path) -> None:
     write_atomically(path, model.SerializeToString())
 
 
-def _inputs(env: Env) -> tuple[list[str], dict[str, Tensor]]:
+def _inputs(env: Env, group: str) -> tuple[list[str], dict[str, Tensor]]:
     """Return the names of the policy's columns, and examples of its inputs."""
-    specs = flat({"policy": env.observation_specs["policy"]})
+    specs = flat({group: env.observation_specs[group]})
     columns = [name for key in specs for name in env.observation_names.get(key, ())]
     inputs = {"obs": torch.zeros(2, len(columns))} if columns else {}
     for key, spec in specs.items():

@@ -15,7 +15,7 @@ from typing import Any
 
 from simstate.base.errors import InvalidInputError, warn
 from simstate.base.files import naming_errors, write_atomically
-from simstate.base.versions import LIBRARIES, installed_versions
+from simstate.base.mujoco_version import LIBRARIES, installed_versions
 from simstate.env import tasks
 from simstate.env.setting_changes import with_settings
 from simstate.env.settings import described, settings_of

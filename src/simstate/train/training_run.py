@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +23,13 @@ from simstate.env import Env, EnvCfg
 from simstate.interop.rsl_rl import RslRlVecEnv
 from simstate.interop.trained_worlds import TrainedWorlds
 from simstate.state import Snapshot
-from simstate.train.algorithm import check_kind, check_symmetry, make_algorithm
+from simstate.train.algorithm import (
+    check_kind,
+    check_symmetry,
+    learner_memory,
+    make_algorithm,
+    restore_memory,
+)
 from simstate.train.checkpoint import (
     Content,
     checkpoint_path,
@@ -76,7 +83,7 @@ class TrainingRun:
         env_cfg.divergence_dump_dir = run_dir / "diverged"
         if cfg.train.physics_options:
             options = {**env_cfg.scene.options, **cfg.train.physics_options}
-            env_cfg.scene = env_cfg.scene.changed(options=options)
+            env_cfg.scene = dataclasses.replace(env_cfg.scene, options=options)
         self.core_seconds = CoreSeconds()
         """CPU time by part [s]."""
         with self.core_seconds("creating worlds"):
@@ -271,6 +278,7 @@ class TrainingRun:
             "run": self.cfg.as_dict(),
             "iteration": self.iteration,
             "algorithm": self.algorithm.save(),
+            "memory": learner_memory(self.algorithm),
             "rng": torch.get_rng_state(),
             "env": {"header": snapshot.header, "slots": snapshot.slots},
             "episodes": self._episodes.save(),
@@ -310,6 +318,8 @@ class TrainingRun:
             check_kind(RunCfg.of(content).train, self.cfg.train)
             self.algorithm.load(content["algorithm"], None, strict=True)
             check_symmetry(self.algorithm, "The checkpoint")
+            # Older checkpoints are of learners without a memory.
+            restore_memory(self.algorithm, content.get("memory", {}))
             self.env.restore(Snapshot(**content["env"]))
             self._episodes.load(content["episodes"])
             torch.set_rng_state(content["rng"])

@@ -14,7 +14,7 @@ from simstate.simulators.align.causes import Matcher
 from simstate.simulators.align.findings import Cause, Comparison
 from simstate.simulators.align.sample_states import SampleStates
 from simstate.simulators.mechanics import MechanicalState, Mechanics, MujocoMechanics
-from simstate.simulators.physics_terms import Term, Terms
+from simstate.simulators.plain_model import Term, Terms
 
 Ask = Callable[[Mechanics, MechanicalState], Array | None]
 
