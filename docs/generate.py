@@ -425,6 +425,7 @@ def throughput(model: str) -> dict[int, float]:
 
 def main() -> None:
     """Write the pages."""
+    import verification
     from reference_pages import pages as reference_pages  # beside this script
     from term_pages import terms_page
 
@@ -441,9 +442,10 @@ def main() -> None:
         **reference_pages(),
     }
     (DOCS / "reference").mkdir(exist_ok=True)
-    if args.oracles:
-        old = (DOCS / "verification.md").read_text()
-        pages["verification.md"] = put(old, "oracles", oracle_table())
+    page = put((DOCS / "verification.md").read_text(), "runs", verification.table())
+    pages["verification.md"] = (
+        put(page, "oracles", oracle_table()) if args.oracles else page
+    )
     for name, text in pages.items():
         (DOCS / name).write_text(text)
         print(f"docs/{name}")

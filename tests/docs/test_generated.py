@@ -1,5 +1,6 @@
 """What the docs take from the code is what the code says now."""
 
+import importlib
 import inspect
 import json
 import re
@@ -7,7 +8,7 @@ import re
 import pytest
 
 import simstate
-from docs import generate, reference_pages, term_pages
+from docs import generate, reference_pages, term_pages, verification
 from simstate import EntityData
 from simstate.engine import FIELDS
 from simstate.integrate import STOCHASTIC_SCHEMES
@@ -68,6 +69,12 @@ def test_the_table_of_stochastic_schemes_is_current():
         assert page.count(f"\n| `{scheme.name}`") == 1
 
 
+def test_the_table_of_runs_is_current():
+    page = (generate.DOCS / "verification.md").read_text()
+    assert verification.table() in page, DO
+    assert "failed:" not in page
+
+
 def test_the_table_of_oracles_has_every_law_and_no_failure():
     page = (generate.DOCS / "verification.md").read_text()
     rows = re.findall(r"^\| (.+?) \| (native|warp) \| (\S+).*? \| (\S+)", page, re.M)
@@ -106,3 +113,9 @@ def test_the_ant_of_the_tutorial_fits_a_screen_or_two():
 
     (text,) = files(ROOT / "docs" / "own-task.md").values()
     assert len(text.splitlines()) <= 84
+
+
+def test_a_step_takes_the_path_of_the_architectures_figure(monkeypatch):
+    monkeypatch.syspath_prepend(generate.DOCS)  # its scripts import each other
+    architecture = importlib.import_module("architecture")
+    architecture.check_path(architecture.traced_step())

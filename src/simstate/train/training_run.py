@@ -92,7 +92,8 @@ class TrainingRun:
         self.example = self.env if isinstance(self.env, Env) else self.env.example
         """An Env of the task in this process, for its names and sizes."""
         self._worlds = RslRlVecEnv(self.env)
-        with self.core_seconds("creating networks"):
+        # One thread: orthogonal weights depend on the number of threads.
+        with self.core_seconds("creating networks"), OneTorchThread():
             self.algorithm: Any = make_algorithm(
                 self._worlds, cfg.train, self.example, cfg.device
             )
