@@ -261,7 +261,7 @@ def test_a_recording_beside_its_inputs_in_another_simulator(tmp_path: Path) -> N
     path = recorded(tmp_path / "run.simrec", 3.0)
     viewed = Viewed(str(path), None, None, None, 0.0, 0, "native", "cpu")
     with ExitStack() as stack:
-        pair = viewed.beside(viewed.course(stack), "looped", stack)
+        pair = viewed.compared(viewed.course(stack), "looped", stack)
         assert isinstance(pair, ComparedCourse)
         pair.go_to(24)
         gaps = pair.second.worlds.data.qpos - pair.worlds.data.qpos

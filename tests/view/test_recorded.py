@@ -196,7 +196,7 @@ def test_the_file_is_closed(
     assert are_closed() == [True, True]
     picture = str(tmp_path / "it.png")
     assert main(["replay", str(path), "--picture", picture, "--size", "64", "48"]) == 0
-    assert are_closed() == [True, True]
+    assert are_closed() == [True]
     assert Image.open(picture).size == (64, 48)
 
 

@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal, cast, get_type_hints
 import tyro
 
 from simstate.base.errors import InvalidInputError
-from simstate.base.samples import check_figure_file
 
 METAVARS = {
     "all": "", "attitude": "", "batch": "N", "camera": "NAME", "cameras": "NAME ...",
@@ -170,4 +169,6 @@ def check_plot(option: str, path: Path | None) -> None:
     """Raise before the work, not after it, if no plot can be drawn there."""
     check_writable(option, path)
     if path is not None:
+        from simstate.base.samples import check_figure_file  # loads torch
+
         check_figure_file(path)
