@@ -33,7 +33,7 @@ GROUPS = {
     "Look": ("view", "inspect", "quantities", "check", "contacts"),
     "Run": ("run", "bench"),
     "Record": ("replay", "plot", "export", "info", "diff", "share"),
-    "Learn": ("tasks", "new-task", "train", "play", "collect", "runs"),
+    "Learn": ("tasks", "new-task", "train", "play", "passport", "collect", "runs"),
     "Study": ("plan", "identify", "align", "dispersions"),
     "Help": ("report",),
 }
