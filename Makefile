@@ -31,7 +31,7 @@ train-demo: $(READY)-train
 	$(BIN)/simstate train Cartpole-Balance --run-dir runs/demo/cartpole-$(STAMP)
 	$(BIN)/simstate play runs/demo/cartpole-$(STAMP)
 	$(BIN)/simstate train Quadruped-Velocity --profile --run-dir runs/demo/quadruped-$(STAMP)
-	$(BIN)/simstate play runs/demo/quadruped-$(STAMP) --output runs/demo/quadruped-$(STAMP)/walk.gif
+	$(BIN)/simstate play runs/demo/quadruped-$(STAMP) --film runs/demo/quadruped-$(STAMP)/walk.gif
 
 test: $(READY)-test
 	$(BIN)/pytest -q -n auto --dist loadfile --durations=15
@@ -191,7 +191,7 @@ bench-peers: $(READY)-bench
 	$(BIN)/python benchmarks/peers.py
 
 # The film of the front page, and that of the README, which shows no video.
-FILM := $(BIN)/simstate render quadruped --envs 9 --noise 5 --overlays contacts --no-values --orbit 120 -18 --turn 12
+FILM := $(BIN)/simstate run quadruped --envs 9 --noise 5 --overlays contacts --no-values --orbit 120 -18 --turn 12
 
 # Generated pages and figures, then the site in site/; nothing is fetched.
 docs: $(READY)-docs
@@ -203,8 +203,8 @@ docs: $(READY)-docs
 	$(BIN)/python docs/flight_charts.py
 	$(BIN)/python docs/derivative_charts.py
 	$(BIN)/python docs/gallery.py
-	$(FILM) --seconds 4 --size 960 540 --output docs/figures/quadrupeds.mp4
-	$(FILM) --seconds 2.4 --fps 12.5 --size 800 450 --output docs/figures/quadrupeds.gif
+	$(FILM) --seconds 4 --size 960 540 --film docs/figures/quadrupeds.mp4
+	$(FILM) --seconds 2.4 --fps 12.5 --size 800 450 --film docs/figures/quadrupeds.gif
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 format: $(READY)-dev
