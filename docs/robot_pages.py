@@ -39,22 +39,22 @@ def robots_page() -> str:
     parts = [ROBOTS_TEXT.format(date=kept["date"], **kept["versions"])]
     for group, robots in kept["robots"].items():
         rows = [_robot_row(name, found) for name, found in robots.items()]
-        headers = ("robot", "wheel", "dofs", "actuators", "against MuJoCo")
+        headers = ("robot", "dofs", "actuators", "against MuJoCo")
         headers += ("laws", "largest error")
         parts.append(f"## {group}\n\n{table(headers, rows)}\n")
     return "".join([*parts, _wheels(kept["wheels"])])
 
 
 def _robot_row(name: str, found: dict[str, Any]) -> tuple[str, ...]:
-    wheel = found["wheel"]
+    name += note(f"`{found['wheel']}`")
     sizes = (str(found.get("nv", "–")), str(found.get("nu", "–")))
     if found["kind"] != "identical":
         text = f"{found['kind']}: {found['text']}".replace("|", "/")
-        return (name, f"`{wheel}`", *sizes, text, "–", "–")
+        return (name, *sizes, text, "–", "–")
     failed = found["failures"]
     laws = f"{found['laws'] - len(failed)} of {found['laws']} hold"
     laws += f" (not: {', '.join(failed)})" if failed else ""
-    return (name, f"`{wheel}`", *sizes, "identical", laws, f"{found['share']:.1%}")
+    return (name, *sizes, "identical", laws, f"{found['share']:.1%}")
 
 
 def _wheels(wheels: dict[str, Any]) -> str:

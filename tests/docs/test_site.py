@@ -96,7 +96,7 @@ def test_the_page_of_robots_is_current_and_lists_what_was_measured():
     robots = [robot for group in kept["robots"].values() for robot in group.items()]
     assert len(robots) > 30
     for name, found in robots:
-        assert f"\n| {name} | `{found['wheel']}` |" in page
+        assert f'\n| {name} <span class="note">`{found["wheel"]}`</span> |' in page
     assert not any(
         kind in found["counts"]
         for found in kept["wheels"].values()
