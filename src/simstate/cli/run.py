@@ -27,6 +27,7 @@ from simstate.cli.options import (
     check_writable,
 )
 from simstate.cli.picture_options import PictureOptions
+from simstate.entity.entity import sizes_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -330,5 +331,5 @@ def _is_shown(entity: Entity, quantity: Quantity) -> bool:
     if quantity.subject == "root" or quantity.kind in ("projected_gravity", "heading"):
         return entity.index.base != "none"
     per_joint = "num_joints" in quantity.shape
-    sizes = [entity.sizes[size] for size in quantity.shape if isinstance(size, str)]
+    sizes = [sizes_of(entity)[size] for size in quantity.shape if isinstance(size, str)]
     return not per_joint and all(sizes)
