@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import torch
 from tensordict import TensorDict
+from torch import Tensor
 
 from simstate.base.checks import whole_number
 from simstate.base.errors import SimStateError, SnapshotError
@@ -39,7 +40,7 @@ from simstate.train.checkpoint import (
     write_checkpoint,
 )
 from simstate.train.core_seconds import CoreSeconds, TimedEnv
-from simstate.train.episodes import EpisodeStatistics
+from simstate.train.episodes import EpisodeStatistics, SeenRanges
 from simstate.train.explicit_ppo import ExplicitPPO
 from simstate.train.film import Film
 from simstate.train.progress import Progress, Report, no_report
@@ -99,6 +100,7 @@ class TrainingRun:
             )
         """The learner: networks, optimiser and the experience of one update."""
         self._episodes = EpisodeStatistics(self.env.num_envs, self.env.device)
+        self._seen = SeenRanges()
         self._film: Film | None = None
         self.after_step: Callable[[], None] = _nothing
         """Called after every step of the worlds, to look at them."""
@@ -205,6 +207,7 @@ class TrainingRun:
             for _ in range(self.cfg.train.steps_per_env):
                 with spent("policy"):
                     action = self.algorithm.act(seen).to(self.env.device)
+                    self._see(seen, action)
                 with spent("terms and resets"):
                     seen, reward, done, extras = self._worlds.step(action)
                 with spent("policy"):
@@ -216,6 +219,13 @@ class TrainingRun:
             with spent("policy"):
                 self.algorithm.compute_returns(seen)
         return seen
+
+    def _see(self, seen: TensorDict, action: Tensor) -> None:
+        """Record the ranges of what the actor sees and does."""
+        group = self.cfg.train.actor_group
+        names = [str(name) for name in seen.keys()]  # noqa: SIM118
+        own = {name: seen[name] for name in names if name.split("/")[0] == group}
+        self._seen.add({**own, "action": action})
 
     def _update(self, threads: int) -> dict[str, float]:
         """Learn from what was gathered; the losses by name."""
@@ -283,6 +293,7 @@ class TrainingRun:
             "rng": torch.get_rng_state(),
             "env": {"header": snapshot.header, "slots": snapshot.slots},
             "episodes": self._episodes.save(),
+            "seen": dict(self._seen.ranges),
         }
         write_checkpoint(checkpoint_path(self.run_dir, self.iteration), content)
         self.saved = self.iteration
@@ -323,6 +334,7 @@ class TrainingRun:
             restore_memory(self.algorithm, content.get("memory", {}))
             self.env.restore(Snapshot(**content["env"]))
             self._episodes.load(content["episodes"])
+            self._seen.ranges = dict(content.get("seen", {}))
             torch.set_rng_state(content["rng"])
         except (
             KeyError, IndexError, TypeError, AttributeError, ValueError, RuntimeError,
