@@ -1,4 +1,4 @@
-"""Repairs of what a compiled model or an engine assumes to be fixed.
+"""Guards and repairs of what a compiled model or an engine takes for fixed.
 
 `Shortcuts` guards parameters that MuJoCo's compiler takes for fixed. A body whose COM
 is at its origin, along its axes, and that carries no other moving body compiles as
