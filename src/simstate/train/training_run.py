@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, TypeAlias
 
 import torch
 from tensordict import TensorDict
+from torch import Tensor
 
 from simstate.base.checks import whole_number
 from simstate.base.errors import SimStateError, SnapshotError
@@ -39,7 +39,7 @@ from simstate.train.checkpoint import (
     write_checkpoint,
 )
 from simstate.train.core_seconds import CoreSeconds, TimedEnv
-from simstate.train.episodes import EpisodeStatistics
+from simstate.train.episodes import EpisodeStatistics, SeenRanges
 from simstate.train.explicit_ppo import ExplicitPPO
 from simstate.train.film import Film
 from simstate.train.progress import Progress, Report, no_report
@@ -79,11 +79,8 @@ class TrainingRun:
         self.run_dir = run_dir
         torch.manual_seed(cfg.seed)
         check_memory(cfg)
-        env_cfg = cfg.env_cfg()
+        env_cfg = cfg.training_env_cfg()
         env_cfg.divergence_dump_dir = run_dir / "diverged"
-        if cfg.train.physics_options:
-            options = {**env_cfg.scene.options, **cfg.train.physics_options}
-            env_cfg.scene = dataclasses.replace(env_cfg.scene, options=options)
         self.core_seconds = CoreSeconds()
         """CPU time by part [s]."""
         with self.core_seconds("creating worlds"):
@@ -92,12 +89,14 @@ class TrainingRun:
         self.example = self.env if isinstance(self.env, Env) else self.env.example
         """An Env of the task in this process, for its names and sizes."""
         self._worlds = RslRlVecEnv(self.env)
-        with self.core_seconds("creating networks"):
+        # One thread: orthogonal weights depend on the number of threads.
+        with self.core_seconds("creating networks"), OneTorchThread():
             self.algorithm: Any = make_algorithm(
                 self._worlds, cfg.train, self.example, cfg.device
             )
         """The learner: networks, optimiser and the experience of one update."""
         self._episodes = EpisodeStatistics(self.env.num_envs, self.env.device)
+        self._seen = SeenRanges()
         self._film: Film | None = None
         self.after_step: Callable[[], None] = _nothing
         """Called after every step of the worlds, to look at them."""
@@ -204,6 +203,7 @@ class TrainingRun:
             for _ in range(self.cfg.train.steps_per_env):
                 with spent("policy"):
                     action = self.algorithm.act(seen).to(self.env.device)
+                    self._see(seen, action)
                 with spent("terms and resets"):
                     seen, reward, done, extras = self._worlds.step(action)
                 with spent("policy"):
@@ -215,6 +215,13 @@ class TrainingRun:
             with spent("policy"):
                 self.algorithm.compute_returns(seen)
         return seen
+
+    def _see(self, seen: TensorDict, action: Tensor) -> None:
+        """Record the ranges of what the actor sees and does."""
+        group = self.cfg.train.actor_group
+        names = [str(name) for name in seen.keys()]  # noqa: SIM118
+        own = {name: seen[name] for name in names if name.split("/")[0] == group}
+        self._seen.add({**own, "action": action})
 
     def _update(self, threads: int) -> dict[str, float]:
         """Learn from what was gathered; the losses by name."""
@@ -282,6 +289,7 @@ class TrainingRun:
             "rng": torch.get_rng_state(),
             "env": {"header": snapshot.header, "slots": snapshot.slots},
             "episodes": self._episodes.save(),
+            "seen": dict(self._seen.ranges),
         }
         write_checkpoint(checkpoint_path(self.run_dir, self.iteration), content)
         self.saved = self.iteration
@@ -322,6 +330,7 @@ class TrainingRun:
             restore_memory(self.algorithm, content.get("memory", {}))
             self.env.restore(Snapshot(**content["env"]))
             self._episodes.load(content["episodes"])
+            self._seen.ranges = dict(content.get("seen", {}))
             torch.set_rng_state(content["rng"])
         except (
             KeyError, IndexError, TypeError, AttributeError, ValueError, RuntimeError,
