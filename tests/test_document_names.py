@@ -24,7 +24,7 @@ from simstate.entity.quantity import Quantity
 from simstate.flight import FreeFlight
 from simstate.integrate import QPosState
 from simstate.math import compute_velocity_from_cvel
-from simstate.math.conventions import R_to_quat_wxyz, rotations
+from simstate.math.conventions import R_to_quat_wxyz
 
 XBODY = mujoco.mjtObj.mjOBJ_XBODY
 
@@ -47,20 +47,6 @@ def test_compute_velocity_from_cvel_is_mujocos(small_model, random_rows, load_ro
             mujoco.mj_objectVelocity(small_model, data, XBODY, body, six, 0)
             want = np.concatenate([six[3:], six[:3]])
             np.testing.assert_allclose(got, want, atol=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("module", "old", "new"),
-    [
-        (simstate.math, "velocity_from_cvel", compute_velocity_from_cvel),
-        (rotations, "quat_from_active", R_to_quat_wxyz),
-    ],
-)
-def test_names_of_version_0_1_still_work_and_say_the_new_one(module, old, new):
-    with pytest.warns(DeprecationWarning, match=new.__name__):
-        assert getattr(module, old) is new
-    with pytest.raises(AttributeError, match="no attribute 'velocity'"):
-        module.velocity  # noqa: B018
 
 
 # Free flight: attitudes and rates

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from simstate.env import Env, tasks
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
@@ -35,7 +37,7 @@ def line(out, start):
 def test_every_example_is_run_here():
     tested = {name.removeprefix("test_") for name in globals()}
     assert {path.stem for path in EXAMPLES.glob("*.py")} <= tested
-    assert len(list(EXAMPLES.glob("*.py"))) == 12
+    assert len(list(EXAMPLES.glob("*.py"))) == 13
 
 
 def test_behaviour_cloning(run):
@@ -139,3 +141,11 @@ def test_inverse_kinematics(run):
     out = run("inverse_kinematics")
     assert numbers(line(out, "Jacobians differ by"))[0] < 1e-10
     assert numbers(line(out, "hands are within"))[0] < 5.0
+
+
+def test_hidden_velocity():
+    task = tasks.find(str(EXAMPLES / "hidden_velocity.py"))
+    env = Env(task.env_cfg(), 2)
+    assert env.observation_names["policy"] == ["joint_pos/slider", "joint_pos/pole"]
+    assert env.observation_dims == {"policy": 2, "full": 4}
+    task.train_cfg().check()

@@ -188,10 +188,6 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
     for load in (Snapshot.load, read_checkpoint):
         with pytest.raises(SnapshotError, match="24,000,128 bytes"):
             load(path)
-    old = tmp_path / "bomb.pt"
-    path.rename(old)
-    with pytest.raises(SnapshotError, match="24,000,128 bytes"):
-        read_checkpoint(old)
     assert unpacked == []
 
 

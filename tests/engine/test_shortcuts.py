@@ -180,7 +180,6 @@ def test_an_event_that_moves_coms_compiles_what_it_needs(engine, func):
     ipos = env.sim.expand("body_ipos")
     assert len(set(ipos[:, 2, 0].tolist())) == 3
     assert not cfg.scene.entities["cube"].com_varies
-    assert not env.cfg.scene.states("gravity")
 
 
 def test_a_users_event_says_that_it_moves_coms():

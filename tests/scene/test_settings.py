@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
-import pickle
 import warnings
 from pathlib import Path
 from typing import Any
@@ -36,7 +33,7 @@ def ball(head: str = "", tail: str = "") -> str:
 
 
 def model_of(*models: str, **scene: Any) -> Any:
-    """The compiled scene of these models; what is said of new defaults is meant."""
+    """The compiled scene of these models."""
     entities = {f"e{k}": EntityCfg(model=xml) for k, xml in enumerate(models)}
     settings: dict[str, Any] = {"ground": None, "timestep": None} | scene
     return build_scene(SceneCfg(entities=entities, **settings)).model
@@ -348,71 +345,6 @@ def own_ngeom(path: Any) -> int:
 
 
 # What changed since 0.1
-
-
-def said_of(**scene: Any) -> list[Any]:
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        build_scene(SceneCfg(**scene))
-    return said
-
-
-def one(model: str) -> dict[str, EntityCfg]:
-    return {"robot": EntityCfg(model=model)}
-
-
-def test_a_scene_that_moves_otherwise_than_in_0_1_is_told_once() -> None:
-    (warning,) = said_of(entities=one("arm"))
-    text = str(warning.message)
-    assert "time steps of 0.002 s, as its models do, where 0.1 took 0.005 s" in text
-    assert "no ground plane, where 0.1 added one" in text
-    assert warning.filename == __file__
-
-
-@pytest.mark.parametrize(
-    ("scene", "says", "silent"),
-    [
-        ({"entities": one("arm"), "ground": None}, "0.002 s", "ground plane"),
-        ({"entities": one("arm"), "timestep": None}, "ground plane", "0.002 s"),
-        ({"entities": one("cube")}, "0.002 s", "ground plane"),
-    ],
-)
-def test_only_what_changed_and_was_not_stated_is_told(
-    scene: dict[str, Any], says: str, silent: str
-) -> None:
-    (warning,) = said_of(**scene)
-    assert says in str(warning.message)
-    assert silent not in str(warning.message)
-
-
-@pytest.mark.parametrize(
-    "scene",
-    [
-        {"entities": one("quadruped")},
-        {"entities": one("arm"), "timestep": None, "ground": None},
-        {"entities": one("cube"), "timestep": 0.01},
-        {"entities": one(GHOST)},  # which no ground would touch
-    ],
-)
-def test_nothing_is_told_where_nothing_changed_or_all_is_stated(
-    scene: dict[str, Any],
-) -> None:
-    assert said_of(**scene) == []
-
-
-def test_copies_know_what_was_stated() -> None:
-    unsaid = SceneCfg(entities=one("arm"), ground=False)
-    stated = SceneCfg(entities=one("arm"), ground=False, timestep=None)
-    assert unsaid == stated
-    for scene in (unsaid, stated):
-        copies = [copy.copy(scene), copy.deepcopy(scene)]
-        copies.append(pickle.loads(pickle.dumps(scene)))
-        for other in copies:
-            assert other == scene
-            assert other.states("timestep") == scene.states("timestep")
-            assert other.states("ground")
-    changed = dataclasses.replace(unsaid, gravity=(0, 0, -1))
-    assert changed.gravity == (0, 0, -1)
 
 
 # Placement

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 
 import mujoco
 import numpy as np
@@ -160,7 +161,7 @@ def test_a_task_with_every_event_is_shown(engine):
     }
     pose = {"pos": (1.0, -1.0, 0.6), "look_at": (0.0, 0.0, 0.25)}
     camera = CameraCfg(width=48, height=36, fovy=60.0, **pose)
-    cfg.scene = cfg.scene.changed(cameras={"side": camera})
+    cfg.scene = dataclasses.replace(cfg.scene, cameras={"side": camera})
     env = Env(cfg, 2, engine=engine)
     env.step(torch.zeros(2, env.action.shape[1]))
     env.reset()

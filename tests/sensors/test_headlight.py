@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -82,7 +84,7 @@ def test_one_camera_has_it():
     given = scene("in the world", headlight=True)
     cameras = {**given.cameras, "other": given.cameras["eye"]}
     with pytest.raises(InvalidInputError, match="one camera of a scene"):
-        Simulation(given.changed(cameras=cameras))
+        Simulation(dataclasses.replace(given, cameras=cameras))
 
 
 @pytest.fixture
@@ -103,7 +105,7 @@ def make_env_with_eye():
             model=MODEL, actuators=(MotorActuatorCfg(joints=".*", gear=2.0),)
         )
         cfg = EnvCfg(
-            scene=place.changed(entities={"robot": it}),
+            scene=dataclasses.replace(place, entities={"robot": it}),
             decimation=2, episode_length_s=1.0, terminations={}, rewards={},
             actions={"push": JointEffortActionCfg()},
             observations={"policy": ObservationGroupCfg(

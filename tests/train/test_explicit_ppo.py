@@ -57,7 +57,10 @@ def learners(activation: str = "elu", std_type: str = "scalar", **settings):
     torch.manual_seed(3)
     actor, critic = networks(activation, std_type)
     found = []
-    for kind, more in ((PPO, {}), (ExplicitPPO, {"activation": activation})):
+    for kind, more in (
+        (PPO, {}),
+        (ExplicitPPO, {"activations": (activation, activation)}),
+    ):
         storage = RolloutStorage("rl", WORLDS, STEPS, observations(0), [ACTIONS])
         nets = copy.deepcopy(actor), copy.deepcopy(critic)
         learner = kind(*nets, storage, **{**SETTINGS, **settings}, **more)

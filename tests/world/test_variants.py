@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import mujoco
 import numpy as np
 import pytest
@@ -131,8 +133,8 @@ def test_another_structure_is_refused(engine):
     sim = Simulation(scene(CHOICES[0]), 2, engine=engine)
     before = sim.snapshot()
     more = EntityCfg(model="cube")
-    other = scene(CHOICES[1]).changed(
-        entities={**scene(CHOICES[1]).entities, "cube": more}
+    other = dataclasses.replace(
+        scene(CHOICES[1]), entities={**scene(CHOICES[1]).entities, "cube": more}
     )
     with pytest.raises(ModelError, match=r"structure.*Nothing was written"):
         sim.write_variant(other, [1])

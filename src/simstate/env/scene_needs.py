@@ -42,7 +42,7 @@ def scene_for_events(cfg: EnvCfg, shipped: ModuleType) -> SceneCfg:
                 )
     if entities == cfg.scene.entities:
         return cfg.scene
-    return cfg.scene.changed(entities=entities)
+    return dataclasses.replace(cfg.scene, entities=entities)
 
 
 def _entities_of(function: Callable[..., Any], params: dict[str, Any]) -> set[str]:

@@ -19,7 +19,6 @@ from simstate.env.settings import (
     parameters,
     settings_of,
 )
-from simstate.scene import SceneCfg
 
 Cfg = TypeVar("Cfg")
 
@@ -131,11 +130,6 @@ def _changed(
 
     if isinstance(value, TermCfg):
         return _changed_term(value, path, known, wanted)
-    if isinstance(value, SceneCfg):  # which knows what was left unsaid
-        parts = {
-            f: (getattr(value, f), new(f, getattr(value, f))) for f in _names(value)
-        }
-        return value.changed(**{f: b for f, (a, b) in parts.items() if b is not a})
     if dataclasses.is_dataclass(value):
         return _replaced(value, {f: new(f, getattr(value, f)) for f in _names(value)})
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""TrainCfg: how a task is trained with PPO, as plain numbers."""
+"""TrainCfg: settings of the training of a task, as plain numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from simstate.base.errors import InvalidInputError
 
 @dataclass(kw_only=True)
 class TrainCfg:
-    """Settings of proximal policy optimisation (PPO) for one task."""
+    """Settings of networks and learner for one task."""
 
     num_envs: int = 1024
     """Worlds that gather experience together."""
@@ -20,11 +20,20 @@ class TrainCfg:
     """Updates of the policy."""
     steps_per_env: int = 24
     """Environment steps in each world before an update."""
-    network: Literal["mlp", "cnn"] = "mlp"
-    """Kind of the networks: perceptrons, or convolutions before them where a network
-    sees pictures."""
+    actor_group: str = "policy"
+    """Observation group of the actor. The critic sees the group "critic" or, without
+    one, that of the actor."""
+    network: Literal["mlp", "cnn", "gru", "lstm"] = "mlp"
+    """Kind of the networks: perceptrons, convolutions before them where a network sees
+    pictures, or a recurrent layer before them."""
     hidden_sizes: tuple[int, ...] = (128, 128, 128)
-    """Units of each hidden layer, of actor and critic alike."""
+    """Units of each hidden layer."""
+    critic_hidden_sizes: tuple[int, ...] | None = None
+    """Units of each hidden layer of the critic; None: as `hidden_sizes`."""
+    rnn_size: int = 64
+    """Units of each recurrent layer of a "gru" or "lstm"."""
+    rnn_layers: int = 1
+    """Number of recurrent layers."""
     conv_channels: tuple[int, ...] = (16, 32)
     """Channels of each convolution of a "cnn"."""
     conv_kernels: tuple[int, ...] = (8, 4)
@@ -70,9 +79,24 @@ class TrainCfg:
     rewards of single events are larger than that."""
     max_grad_norm: float = 1.0
     """Longer gradients are shortened to this norm."""
+    rnd_weight: float = 0.0
+    """Weight of the reward for novel observations per second (random network
+    distillation); 0: none. RND observes the group "rnd" or, without one, what the
+    critic observes."""
     physics_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """MuJoCo's options in training only, such as {"solver": "PGS", "iterations": 4}; an
     evaluation has those of the task."""
+    training_settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Settings of the environment in training only, by path, such as
+    {"env.commands.velocity.resampling_time_s": (1.0, 4.0)}."""
+    rsl_rl: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Further settings of rsl-rl's classes by part, such as {"algorithm": {"optimizer":
+    "adamw"}, "critic": {"activation": "relu"}}."""
+
+    @property
+    def is_recurrent(self) -> bool:
+        """True if the networks have a memory."""
+        return self.network in ("gru", "lstm")
 
     def kl_target(self, iteration: int) -> float | None:
         """Return the divergence that an update aims at, after this many of them."""
@@ -94,14 +118,13 @@ class TrainCfg:
                 f"{self.num_envs} worlds × {self.steps_per_env} steps are too few "
                 f"for {self.num_mini_batches} mini-batches: use more worlds."
             )
-        sizes = all_of("hidden_sizes", self.hidden_sizes, int)
-        if not sizes:
-            raise InvalidInputError(
-                "hidden_sizes must name one layer or more.", name="hidden_sizes"
-            )
-        for size in sizes:
-            whole_number("A hidden layer's size", size, 1, 2**16)
-        one_of("network", self.network, ("mlp", "cnn"))
+        _check_sizes("hidden_sizes", self.hidden_sizes)
+        if self.critic_hidden_sizes is not None:
+            _check_sizes("critic_hidden_sizes", self.critic_hidden_sizes)
+        instance_of("actor_group", self.actor_group, str)
+        one_of("network", self.network, ("mlp", "cnn", "gru", "lstm"))
+        whole_number("rnn_size", self.rnn_size, 1, 2**12)
+        whole_number("rnn_layers", self.rnn_layers, 1, 16)
         for name in ("conv_channels", "conv_kernels", "conv_strides"):
             sizes = all_of(name, getattr(self, name), int)
             if len(sizes) != len(self.conv_channels):
@@ -130,13 +153,51 @@ class TrainCfg:
         instance_of("symmetric", self.symmetric, bool)
         instance_of("clip_value_loss", self.clip_value_loss, bool)
         instance_of("physics_options", self.physics_options, Mapping)
+        instance_of("training_settings", self.training_settings, Mapping)
+        for path in all_of("training_settings", list(self.training_settings), str):
+            if not path.startswith("env."):
+                raise InvalidInputError(
+                    f"training_settings has the path {path!r}: those of the "
+                    'environment begin with "env.".',
+                    name="training_settings",
+                )
         if "timestep" in self.physics_options:
             raise InvalidInputError(
                 "physics_options has a timestep, on which the task's clock depends: "
                 "change the task's.",
                 name="physics_options",
             )
+        instance_of("rsl_rl", self.rsl_rl, Mapping)
+        number("rnd_weight", self.rnd_weight, at_least=0)
         number("entropy_coef", self.entropy_coef)
         number("value_loss_coef", self.value_loss_coef, at_least=0)
         number("gamma", self.gamma, at_least=0, at_most=1)
         number("lam", self.lam, at_least=0, at_most=1)
+        self._check_combinations()
+
+    def _check_combinations(self) -> None:
+        """Raise if settings exclude each other."""
+        if self.symmetric and (self.network != "mlp" or self.rnd_weight):
+            has = f"network={self.network!r}, rnd_weight={self.rnd_weight:g}"
+            raise InvalidInputError(
+                "symmetric=True needs network='mlp' and rnd_weight=0, because only "
+                f"perceptrons are kept symmetric; this run has {has}. Leave out "
+                "symmetric, or change them.",
+                name="symmetric",
+            )
+        if self.is_recurrent and self.num_envs < self.num_mini_batches:
+            raise InvalidInputError(
+                f"A recurrent network needs a world for each mini-batch: num_envs is "
+                f"{self.num_envs}, num_mini_batches {self.num_mini_batches}. Use more "
+                "worlds or fewer mini-batches.",
+                name="num_mini_batches",
+            )
+
+
+def _check_sizes(name: str, sizes: tuple[int, ...]) -> None:
+    """Raise unless these are the units of one hidden layer or more."""
+    found = all_of(name, sizes, int)
+    if not found:
+        raise InvalidInputError(f"{name} must name one layer or more.", name=name)
+    for size in found:
+        whole_number("A hidden layer's size", size, 1, 2**16)

@@ -18,10 +18,11 @@ from rsl_rl.utils import resolve_nn_activation
 from tensordict import TensorDict
 from torch import Tensor
 
-from simstate.base.errors import InvalidInputError
+from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.env import Env, TrainCfg
 from simstate.env.groups import Observations, flat
 from simstate.interop.picture_network import PictureNetwork
+from simstate.interop.rsl_rl_changes import with_changes
 from simstate.interop.trained_worlds import TrainedWorlds
 
 SAVE_INTERVAL = 50
@@ -43,6 +44,11 @@ class RslRlVecEnv(VecEnv):
         self.max_episode_length = env.max_episode_length
         self.device = env.device
         self.cfg = env.cfg
+
+    @property
+    def unwrapped(self) -> Env | TrainedWorlds:
+        """The Env itself, of which rsl-rl reads `step_dt`."""
+        return self.env
 
     @property
     def episode_length_buf(self) -> Tensor:
@@ -88,6 +94,47 @@ def grouped(observations: Observations, num_envs: int) -> TensorDict:
     return TensorDict(each, batch_size=[num_envs])
 
 
+def runner_cfg(cfg: TrainCfg, env: Env | TrainedWorlds) -> dict[str, Any]:
+    """The configuration of rsl-rl's OnPolicyRunner for PPO.
+
+    The actor sees the group `cfg.actor_group`, the critic "critic" or, without one,
+    what the actor sees.
+    """
+    cfg.check()
+    try:
+        resolve_nn_activation(cfg.activation)
+    except ValueError as error:  # which names those that there are
+        raise InvalidInputError(f"{error}.", name="activation") from error
+    groups = env.observation_specs
+    if cfg.actor_group not in groups:
+        raise unknown_name("observation group (actor_group)", cfg.actor_group, groups)
+    seen, actor = _network(cfg, env, cfg.actor_group)
+    judged, critic = _network(
+        cfg, env, "critic" if "critic" in groups else cfg.actor_group
+    )
+    if cfg.critic_hidden_sizes is not None:
+        critic["hidden_dims"] = list(cfg.critic_hidden_sizes)
+    actor["distribution_cfg"] = {
+        "class_name": "GaussianDistribution",
+        "init_std": cfg.init_noise_std,
+        "std_type": cfg.noise_std_type,
+    }
+    observed = {"actor": seen, "critic": judged}
+    algorithm = _ppo(cfg)
+    if cfg.rnd_weight:
+        novel = list(flat({"rnd": groups["rnd"]})) if "rnd" in groups else judged
+        observed["rnd_state"] = _columns(novel, env)
+        algorithm["rnd_cfg"] = _rnd(cfg)
+    parts = {"actor": actor, "critic": critic, "algorithm": algorithm}
+    return {
+        "num_steps_per_env": cfg.steps_per_env,
+        "save_interval": SAVE_INTERVAL,
+        "logger": "tensorboard",
+        "obs_groups": observed,
+        **with_changes(parts, cfg.rsl_rl),
+    }
+
+
 def _network(
     cfg: TrainCfg, env: Env | TrainedWorlds, group: str
 ) -> tuple[list[str], dict[str, Any]]:
@@ -106,66 +153,76 @@ def _network(
         "activation": cfg.activation,
         "obs_normalization": cfg.normalize_observations,
     }
-    if not pictures:
-        return list(specs), network
-    if cfg.network != "cnn":
+    if pictures and cfg.network != "cnn":
         raise InvalidInputError(
             f"The observation {pictures[0]!r} is a picture: train with network='cnn' "
             f"in the TrainCfg, which is {cfg.network!r}.",
             name="network",
         )
-    network |= {
-        "class_name": PictureNetwork,
-        # Pictures are not normalised, and nothing else may be there.
-        "obs_normalization": cfg.normalize_observations and len(pictures) < len(specs),
-        "cnn_cfg": {
-            "output_channels": list(cfg.conv_channels),
-            "kernel_size": list(cfg.conv_kernels),
-            "stride": list(cfg.conv_strides),
-            "activation": cfg.activation,
-        },
-    }
+    if cfg.is_recurrent:
+        network |= {
+            "class_name": "RNNModel",
+            "rnn_type": cfg.network,
+            "rnn_hidden_dim": cfg.rnn_size,
+            "rnn_num_layers": cfg.rnn_layers,
+        }
+    if pictures:
+        network |= {
+            "class_name": PictureNetwork,
+            # Pictures are not normalised, and nothing else may be there.
+            "obs_normalization": cfg.normalize_observations
+            and len(pictures) < len(specs),
+            "cnn_cfg": {
+                "output_channels": list(cfg.conv_channels),
+                "kernel_size": list(cfg.conv_kernels),
+                "stride": list(cfg.conv_strides),
+                "activation": cfg.activation,
+            },
+        }
     return list(specs), network
 
 
-def runner_cfg(cfg: TrainCfg, env: Env | TrainedWorlds) -> dict[str, Any]:
-    """The configuration of rsl-rl's OnPolicyRunner for PPO.
-
-    The actor sees the group "policy", the critic "critic" or, without one, "policy".
-    """
-    cfg.check()
-    try:
-        resolve_nn_activation(cfg.activation)
-    except ValueError as error:  # which names those that there are
-        raise InvalidInputError(f"{error}.", name="activation") from error
-    seen, actor = _network(cfg, env, "policy")
-    has_critic = "critic" in env.observation_specs
-    judged, critic = _network(cfg, env, "critic" if has_critic else "policy")
-    noise = {
-        "class_name": "GaussianDistribution",
-        "init_std": cfg.init_noise_std,
-        "std_type": cfg.noise_std_type,
-    }
+def _ppo(cfg: TrainCfg) -> dict[str, Any]:
+    """Return the settings of rsl-rl's PPO."""
     return {
-        "num_steps_per_env": cfg.steps_per_env,
-        "save_interval": SAVE_INTERVAL,
-        "logger": "tensorboard",
-        "obs_groups": {"actor": seen, "critic": judged},
-        "actor": {**actor, "distribution_cfg": noise},
-        "critic": critic,
-        "algorithm": {
-            "class_name": "PPO",
-            "learning_rate": cfg.learning_rate,
-            "schedule": "fixed" if cfg.desired_kl is None else "adaptive",
-            "desired_kl": cfg.desired_kl,
-            "num_learning_epochs": cfg.num_learning_epochs,
-            "num_mini_batches": cfg.num_mini_batches,
-            "clip_param": cfg.clip_param,
-            "gamma": cfg.gamma,
-            "lam": cfg.lam,
-            "value_loss_coef": cfg.value_loss_coef,
-            "use_clipped_value_loss": cfg.clip_value_loss,
-            "entropy_coef": cfg.entropy_coef,
-            "max_grad_norm": cfg.max_grad_norm,
-        },
+        "class_name": "PPO",
+        "learning_rate": cfg.learning_rate,
+        "schedule": "fixed" if cfg.desired_kl is None else "adaptive",
+        "desired_kl": cfg.desired_kl,
+        "num_learning_epochs": cfg.num_learning_epochs,
+        "num_mini_batches": cfg.num_mini_batches,
+        "clip_param": cfg.clip_param,
+        "gamma": cfg.gamma,
+        "lam": cfg.lam,
+        "value_loss_coef": cfg.value_loss_coef,
+        "use_clipped_value_loss": cfg.clip_value_loss,
+        "entropy_coef": cfg.entropy_coef,
+        "max_grad_norm": cfg.max_grad_norm,
     }
+
+
+def _rnd(cfg: TrainCfg) -> dict[str, Any]:
+    """Return the settings of rsl-rl's random network distillation."""
+    return {
+        "weight": cfg.rnd_weight,
+        "num_outputs": 16,
+        "predictor_hidden_dims": list(cfg.hidden_sizes),
+        "target_hidden_dims": list(cfg.hidden_sizes),
+        "activation": cfg.activation,
+        "state_normalization": True,
+        "reward_normalization": True,
+    }
+
+
+def _columns(names: list[str], env: Env | TrainedWorlds) -> list[str]:
+    """Return the names, if all are observations of columns, which RND takes."""
+    specs = flat(env.observation_specs)
+    for name in names:
+        if len(specs[name].shape) != 1:
+            raise InvalidInputError(
+                f"The observation {name!r} has shape {specs[name].shape}, and "
+                "rnd_weight rewards novel columns (k,): add a group 'rnd' of columns, "
+                "or leave out rnd_weight.",
+                name="rnd_weight",
+            )
+    return names

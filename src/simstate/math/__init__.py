@@ -1,8 +1,5 @@
 """Rotations, transforms, velocities, inertia: pure functions on [..., k] tensors."""
 
-import warnings
-from typing import Any
-
 from simstate.math import conventions, euler, inertia, quaternion, transform
 from simstate.math.spatial import (
     acceleration_from_cacc,
@@ -22,11 +19,3 @@ __all__ = [
     "quaternion",
     "transform",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "velocity_from_cvel":  # as it was called in 0.1
-        text = "simstate.math.velocity_from_cvel is compute_velocity_from_cvel now."
-        warnings.warn(text, DeprecationWarning, stacklevel=2)
-        return compute_velocity_from_cvel
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -17,7 +17,7 @@ from simstate.base.places import written_at
 from simstate.scene.cameras import add_cameras
 from simstate.scene.compiler_settings import carry_compiler_settings
 from simstate.scene.contact_sensors import BuiltContacts, add_contacts
-from simstate.scene.ground import add_ground, add_sun, wants_ground, would_meet_ground
+from simstate.scene.ground import add_ground, add_sun, wants_ground
 from simstate.scene.index import EntityIndex, index_entities
 from simstate.scene.initial import Start, carrying, default_data, unit_quat, vector
 from simstate.scene.load import EntityModel, compile_spec, prepare_entity
@@ -30,9 +30,6 @@ from simstate.scene.verification import Match, verify_scene
 from simstate.scene.world_ties import embed_skins, world_kept
 
 _NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
-_OLD_TIMESTEP = 0.005
-"""Time step of a scene in version 0.1 unless stated [s]."""
-
 NOTHING_MOVES = (
     "There is nothing to simulate: the model has neither a joint nor a mocap body, so "
     "that nothing of it can move."
@@ -101,7 +98,6 @@ def build_scene(scene: SceneCfg | mujoco.MjModel | BuiltScene) -> BuiltScene:
     if any(camera.headlight for camera in scene.cameras.values()):
         model.vis.headlight.active = 0  # a light of the scene stands for it
     _check_model(model)
-    _warn_of_new_defaults(scene, model, ground)
     entities = index_entities(model, {name: f"{name}/" for name in parts})
     default = default_data(model, entities, starts)
     configs: dict[str, EntityCfg | None] = dict(scene.entities)
@@ -170,30 +166,6 @@ def _check_scene(scene: SceneCfg) -> None:
         factor = cfg.soft_joint_pos_limit_factor
         what = f"soft_joint_pos_limit_factor of {name!r}"
         number(what, factor, more_than=0, at_most=1)
-
-
-def _warn_of_new_defaults(scene: SceneCfg, model: mujoco.MjModel, ground: bool) -> None:
-    """Warn if a scene moves otherwise than by the defaults that version 0.1 had."""
-    changes: list[str] = []
-    own = float(model.opt.timestep)
-    if not scene.states("timestep") and own != _OLD_TIMESTEP:
-        changes.append(
-            f"it takes time steps of {own:g} s, as its models do, where 0.1 took "
-            f"{_OLD_TIMESTEP:g} s (timestep={_OLD_TIMESTEP:g} is as it was, "
-            "timestep=None says that the models' own is meant)"
-        )
-    stated = scene.states("ground") or scene.terrain is not None
-    if not stated and not ground and would_meet_ground(model):
-        changes.append(
-            "it gets no ground plane, where 0.1 added one at z = 0 (ground=True is as "
-            "it was, ground=None says that this is meant)"
-        )
-    if changes:
-        warn(
-            "SceneCfg has other defaults since simstate 0.2, which change how this "
-            f"scene moves: {'; '.join(changes)}.",
-            UserWarning,
-        )
 
 
 def _prepare_entities(entities: Mapping[str, EntityCfg]) -> dict[str, EntityModel]:

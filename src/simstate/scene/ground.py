@@ -24,13 +24,6 @@ def has_floor(model: Any) -> bool:
     return bool(np.isin(model.geom_type, _FLOORS).any())
 
 
-def would_meet_ground(model: Any) -> bool:
-    """Return True if a moving part of a compiled scene could touch a ground plane."""
-    moves = np.asarray(model.body_weldid)[model.geom_bodyid] != 0
-    touches = (np.asarray(model.geom_contype) | np.asarray(model.geom_conaffinity)) & 1
-    return bool((moves & (touches != 0)).any() or model.nflex)
-
-
 def add_ground(parent: mujoco.MjSpec) -> None:
     """Add a checkered plane at z = 0 and a sun to see it by."""
     parent.add_texture(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -184,23 +183,3 @@ class SceneCfg:
     sizes: Mapping[str, int] = field(default_factory=dict[str, int])
     """Attributes of MJCF's <size> (memory, nuserdata, nuser_geom, …) by name; what is
     not named comes from the entities' models, as with options."""
-
-    def __new__(cls, **given: Any) -> SceneCfg:
-        """Remember what was given: None may be meant, or left unsaid."""
-        scene = super().__new__(cls)
-        object.__setattr__(scene, "_given", frozenset(given))
-        return scene
-
-    def changed(self, **changes: Any) -> SceneCfg:
-        """A copy with other values of some fields.
-
-        As `dataclasses.replace`, which would state the fields that were left unsaid.
-        """
-        fields = dataclasses.fields(self)
-        stated = {f.name: getattr(self, f.name) for f in fields if self.states(f.name)}
-        return SceneCfg(**(stated | changes))
-
-    def states(self, name: str) -> bool:
-        """Return True if a field was given, even as None."""
-        given: frozenset[str] = self.__dict__["_given"]
-        return name in given

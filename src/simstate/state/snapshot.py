@@ -37,12 +37,12 @@ from simstate.state.fingerprint import (
     differences,
     simulated_fingerprint,
 )
-from simstate.state.format_1 import FORMAT_1, FORMAT_2, slots_of_format_1
 from simstate.world import Owner, Packed, adopt
 from simstate.world.calls import Scope
 from simstate.world.invalid_values import DESCRIBED_FIELDS, describe_element
 from simstate.world.worlds import Worlds
 
+FORMAT = "simstate snapshot 2"
 _WRONG = (KeyError, IndexError, TypeError, AttributeError, ValueError)
 """Exceptions raised by contents of another kind than simstate writes."""
 
@@ -69,7 +69,7 @@ class _Taken:
                     for i in range(columns.stop - columns.start)
                 ]
         return {
-            "format": FORMAT_2,
+            "format": FORMAT,
             "engine": self.engine,
             "dtype": self.dtype,
             "mujoco": mujoco.__version__,
@@ -164,9 +164,7 @@ class Snapshot:
     @staticmethod
     def load(path: str | Path) -> Snapshot:
         """Read a file that `save` wrote; one that is cut or altered is refused."""
-        return Snapshot._of(
-            path, *read_archive(as_path("path", path), (FORMAT_2, FORMAT_1))
-        )
+        return Snapshot._of(path, *read_archive(as_path("path", path), (FORMAT,)))
 
     def to_bytes(self) -> bytes:
         """Return the bytes that `save` would write."""
@@ -175,15 +173,13 @@ class Snapshot:
     @staticmethod
     def from_bytes(data: bytes, label: object = "a snapshot") -> Snapshot:
         """The snapshot of `to_bytes`; one that is altered is refused."""
-        found = archive_from(io.BytesIO(data), label, (FORMAT_2, FORMAT_1))
+        found = archive_from(io.BytesIO(data), label, (FORMAT,))
         return Snapshot._of(label, *found)
 
     @staticmethod
     def _of(path: object, header: dict[str, Any], slots: dict[str, Tensor]) -> Snapshot:
         """The snapshot of an archive, if all of it is there."""
         try:
-            if header["format"] == FORMAT_1:
-                header, slots = slots_of_format_1(header, slots)
             _add_later_fields(header, slots)
             _check_whole(header, slots)
         except _WRONG as error:

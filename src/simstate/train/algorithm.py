@@ -19,6 +19,7 @@ from simstate.base.errors import InvalidInputError, SnapshotError
 from simstate.env import Env, TrainCfg
 from simstate.interop.rsl_rl import RslRlVecEnv, runner_cfg
 from simstate.train import explicit_ppo
+from simstate.train.checkpoint import Content
 from simstate.train.explicit_ppo import ExplicitPPO
 from simstate.train.symmetric_networks import SymmetricNetworks
 
@@ -28,8 +29,14 @@ _KINDS = {
     "noise_std_type": "the noise has another parameter",
     "activation": "the same weights are another function",
     "network": "the weights are of another kind of network",
+    "hidden_sizes": "the networks have other sizes",
+    "critic_hidden_sizes": "the critic has other sizes",
+    "actor_group": "the policy observes something else",
+    "rsl_rl": "the networks or the update differ",
 }
 """Settings that a run keeps when it is resumed, and the reasons."""
+_NETWORKS = ("actor", "critic")
+"""Networks of a learner that may have a memory."""
 
 
 def make_algorithm(
@@ -40,12 +47,22 @@ def make_algorithm(
     `worlds` are stepped; `example` is an Env of the task in this process.
     """
     settings = runner_cfg(cfg, worlds.env)
-    with contextlib.redirect_stdout(io.StringIO()):  # it prints its networks
-        made: Any = OnPolicyRunner(worlds, settings, log_dir=None, device=device).alg
+    is_explicit = explicit_ppo.fits(settings)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):  # it prints its networks
+            runner = OnPolicyRunner(worlds, settings, log_dir=None, device=device)
+    except (TypeError, ValueError, KeyError, RuntimeError) as error:
+        if not cfg.rsl_rl:
+            raise
+        raise InvalidInputError(
+            f"rsl-rl rejects train.rsl_rl = {dict(cfg.rsl_rl)!r}: {error}",
+            name="rsl_rl",
+        ) from error
+    made: Any = runner.alg
     if cfg.weight_init == "orthogonal":
         for network, last in ((made.actor, 0.01), (made.critic, 1.0)):
             initialise_orthogonally(network, last)
-    if not explicit_ppo.fits(settings):
+    if not is_explicit:
         if cfg.symmetric:
             raise InvalidInputError(
                 "train.symmetric needs perceptrons with the activation "
@@ -57,9 +74,35 @@ def make_algorithm(
     symmetry = _symmetry(cfg, example, settings, made) if cfg.symmetric else None
     _, arguments = resolve_class(settings["algorithm"])
     return ExplicitPPO(
-        made.actor, made.critic, made.storage, activation=cfg.activation,
-        symmetry=symmetry, device=device, **arguments,
+        made.actor, made.critic, made.storage, symmetry=symmetry, device=device,
+        activations=tuple(settings[k]["activation"] for k in ("actor", "critic")),
+        **arguments,
     )  # fmt: skip
+
+
+def learner_memory(algorithm: Any) -> Content:
+    """Return the state of a learner that its own `save` leaves out."""
+    memory: Content = {
+        name: getattr(algorithm, name).get_hidden_state()
+        for name in _NETWORKS
+        if hasattr(algorithm, name)
+    }
+    if getattr(algorithm, "rnd", None) is not None:
+        memory["rnd_steps"] = algorithm.rnd.update_counter
+        if algorithm.rnd.reward_normalization:
+            memory["rnd_average"] = algorithm.rnd.reward_normalizer.disc_avg.avg
+    return memory
+
+
+def restore_memory(algorithm: Any, memory: Content) -> None:
+    """Restore the result of `learner_memory`."""
+    for name in _NETWORKS:
+        if memory.get(name) is not None:
+            getattr(algorithm, name).reset(hidden_state=memory[name])
+    if getattr(algorithm, "rnd", None) is not None:
+        algorithm.rnd.update_counter = memory["rnd_steps"]
+        if algorithm.rnd.reward_normalization:
+            algorithm.rnd.reward_normalizer.disc_avg.avg = memory["rnd_average"]
 
 
 def check_kind(saved: TrainCfg, now: TrainCfg) -> None:

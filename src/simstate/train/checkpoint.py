@@ -6,15 +6,13 @@ import re
 from pathlib import Path
 from typing import Any, cast
 
-import torch
 from torch import Tensor
 
-from simstate.base.archive import check_archive, read_archive, write_archive
+from simstate.base.archive import read_archive, write_archive
 from simstate.base.errors import SnapshotError
 from simstate.base.files import naming_errors
 
 FORMAT = "simstate training 2"
-_OLD_FORMAT = "simstate training 1"
 
 Content = dict[str, Any]
 
@@ -32,14 +30,9 @@ def write_checkpoint(path: Path, content: Content) -> None:
 
 
 def read_checkpoint(path: Path) -> Content:
-    """Read a file that `write_checkpoint` wrote; one that is altered is refused.
-
-    One of the first version has the networks alone.
-    """
+    """Read a file that `write_checkpoint` wrote; one that is altered is refused."""
     if not path.is_file():
         raise SnapshotError(f"There is no checkpoint {str(path)!r}.")
-    if path.suffix == ".pt":
-        return _read_old(path)
     header, tensors = read_archive(path, (FORMAT,))
     try:
         content = _unpacked(header["content"], tensors)
@@ -54,7 +47,7 @@ def read_checkpoint(path: Path) -> Content:
 
 def find_checkpoint(path: Path) -> Path:
     """The file itself, or the latest checkpoint in a folder."""
-    if path.suffix in (".npz", ".pt") or path.is_file():
+    if path.suffix == ".npz" or path.is_file():
         return path
     if not path.is_dir():
         raise SnapshotError(
@@ -115,21 +108,3 @@ def _unpacked(value: Any, tensors: dict[str, Tensor]) -> Any:
         return {key: _unpacked(item, tensors) for key, item in inner}
     items = [_unpacked(item, tensors) for item in inner]
     return tuple(items) if kind == "tuple" else items
-
-
-def _read_old(path: Path) -> Content:
-    """The networks of a checkpoint of the first version; no code in it is run."""
-    check_archive(path)
-    try:
-        content: Content = torch.load(path, map_location="cpu", weights_only=True)
-        form: object = content["format"]
-    except Exception as error:  # what a damaged file raises is without limits
-        raise SnapshotError(
-            f"{str(path)!r} is not a checkpoint of simstate: it may be cut off, "
-            f"damaged or of another kind ({type(error).__name__})."
-        ) from error
-    if form != _OLD_FORMAT:
-        raise SnapshotError(
-            f"{str(path)!r} has the format {form!r}, this version reads {FORMAT!r}."
-        )
-    return {key: content[key] for key in ("run", "iteration", "algorithm")}

@@ -22,7 +22,11 @@ from simstate.train.run_cfg import RunCfg
 
 
 class Policy:
-    """The network of a checkpoint; calling it gives the best action, without noise."""
+    """The network of a checkpoint; calling it gives the best action, without noise.
+
+    A recurrent network is called once in every step; its memory of a world starts
+    empty with each episode.
+    """
 
     def __init__(self, env: Env, content: Content) -> None:
         cfg = RunCfg.of(content)
@@ -30,6 +34,10 @@ class Policy:
         made, actor = resolve_class(settings["actor"])
         self.run = cfg
         """The run that it is of: the task, and its settings."""
+        self.iterations = int(content.get("iteration", 0))
+        """Updates that are done."""
+        self.seen: dict[str, Tensor] = dict(content.get("seen", {}))
+        """Least and largest values in training, as `SeenRanges` has them."""
         self.network: Any = made(
             grouped(env.observations, env.num_envs),
             settings["obs_groups"],
@@ -37,24 +45,31 @@ class Policy:
             env.action_dim,
             **actor,
         ).to(env.device)
-        self._env = env
+        self._env, self._content = env, content
         try:
             self.network.load_state_dict(content["algorithm"]["actor_state_dict"])
         except (RuntimeError, KeyError, TypeError, AttributeError) as error:
+            shapes = _shapes(env, cfg.train.actor_group)
             raise SnapshotError(
                 f"The checkpoint is of task {cfg.task!r}, and its network does not fit "
-                f"this environment, which has observations {_shapes(env)} and "
+                f"this environment, which has observations {shapes} and "
                 f"{env.action_dim} actions."
             ) from error
         self.network.eval()
 
+    def in_env(self, env: Env) -> Policy:
+        """Return the same policy for other worlds of its task."""
+        return Policy(env, self._content)
+
     def __call__(self, observations: Observations) -> Tensor:
         """The actions for observations, float32; shape (num_envs, action_dim)."""
         with torch.inference_mode(), OneTorchThread():
+            if self.network.is_recurrent:  # a new episode starts without a memory
+                self.network.reset(self._env.episode_length_buf == 0)
             action: Tensor = self.network(grouped(observations, self._env.num_envs))
             return action
 
 
-def _shapes(env: Env) -> str:
-    specs = flat({"policy": env.observation_specs["policy"]})
+def _shapes(env: Env, group: str) -> str:
+    specs = flat({group: env.observation_specs[group]})
     return ", ".join(f"{name} {spec.shape}" for name, spec in specs.items())

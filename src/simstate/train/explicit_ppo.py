@@ -39,19 +39,25 @@ ACTIVATIONS: dict[str, tuple[_Call, _Backward]] = {
 """In-place activations, and the gradients of their inputs given their outputs."""
 
 
+_SETTINGS = {
+    "class_name", "learning_rate", "schedule", "desired_kl", "num_learning_epochs",
+    "num_mini_batches", "clip_param", "gamma", "lam", "value_loss_coef",
+    "use_clipped_value_loss", "entropy_coef", "max_grad_norm",
+}  # fmt: skip
+"""Settings of rsl-rl's PPO that the explicit update knows."""
+
+
 def fits(settings: Mapping[str, Any]) -> bool:
     """Return True if the settings of rsl-rl's runner can be trained by ExplicitPPO."""
     networks = settings["actor"], settings["critic"]
-    algorithm = settings["algorithm"]
+    noise = settings["actor"]["distribution_cfg"]
     return (
-        algorithm["class_name"] == "PPO"
-        and not algorithm.get("rnd_cfg")
-        and not algorithm.get("symmetry_cfg")
-        and not algorithm.get("normalize_advantage_per_mini_batch")
+        settings["algorithm"]["class_name"] == "PPO"
+        and settings["algorithm"].keys() <= _SETTINGS
         and all(network["class_name"] == "MLPModel" for network in networks)
         and all(network["activation"] in ACTIVATIONS for network in networks)
-        and settings["actor"]["distribution_cfg"]["class_name"]
-        == "GaussianDistribution"
+        and noise["class_name"] == "GaussianDistribution"
+        and noise.get("learn_std", True)
     )
 
 
@@ -91,7 +97,7 @@ class ExplicitPPO(PPO):
         critic: MLPModel,
         storage: Any,
         *,
-        activation: str = "elu",
+        activations: tuple[str, str] = ("elu", "elu"),
         symmetry: SymmetricNetworks | None = None,
         **settings: Any,
     ) -> None:
@@ -106,8 +112,8 @@ class ExplicitPPO(PPO):
                 parameter.grad = view.view_as(parameter)
         for group in self.optimizer.param_groups:
             group["fused"] = True
-        self._actor = Perceptron(actor, activation)
-        self._critic = Perceptron(critic, activation)
+        self._actor = Perceptron(actor, activations[0])
+        self._critic = Perceptron(critic, activations[1])
         self._noise: Any = actor.distribution
         self._seen: dict[str, Any] = dict(self.storage.observations.items())
         self._time_outs = torch.zeros_like(self.storage.rewards)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from simstate.env import Env
 from simstate.env.groups import Observations
@@ -37,7 +38,7 @@ class Film:
             auto_reset=False,
         )
 
-    def write(self, network: nn.Module, run_dir: Path, iteration: int) -> Path:
+    def write(self, network: Any, run_dir: Path, iteration: int) -> Path:
         """Film what a network does from the same start each time; the GIF's path."""
 
         def act(seen: Observations) -> Tensor:
@@ -49,5 +50,8 @@ class Film:
         folder.mkdir(exist_ok=True)
         path = folder / f"update_{iteration}.gif"
         self.env.reset(seed=self._seed)
+        memory = network.get_hidden_state()  # of the worlds that gather experience
+        network.reset()
         write_video(path, film(self.env, act, self._seconds, FPS), FPS)
+        network.reset(hidden_state=memory)
         return path

@@ -29,20 +29,32 @@ from simstate.env.joint_pd_action import JointPdAction
 from simstate.interop.picture_network import ExportedNetwork
 from simstate.scene.index import TargetInputs
 from simstate.train.checkpoint_policy import Policy
+from simstate.train.passport_writer import make_passport
+from simstate.train.policy_passport import KEY
 
 
 def export_onnx(policy: Policy, env: Env, path: Path) -> None:
     """Write the network: input "obs" (batch, k), output "actions" (batch, n).
 
     Pictures (batch, H, W, C) are further inputs, named as `env.observation_specs` names
-    them ("policy", or "policy/term"). The normalisation of observations is a part of
-    it. The metadata has JSON under
-    "task", "run" (its settings), "step_dt" [s], "observation_names", "action_names" and
-    "actions", the last with what `describe_actions` says.
+    them ("policy", or "policy/term"). The memory of a recurrent network is a further
+    input "h_in" and output "h_out" (layers, batch, size), for an LSTM also "c_in" and
+    "c_out"; it is zero at the start of an episode. The normalisation of observations is
+    a part of the network. The metadata has JSON under "task", "run" (its settings, with
+    the updates that are done), "step_dt" [s], "observation_names", "action_names",
+    "actions", with what `describe_actions` says, and "passport", with the contract of
+    each column and a proof (see `Passport`).
     """
     network: Any = policy.network.as_onnx(verbose=False).to("cpu").eval()
-    columns, inputs = _inputs(env)
+    columns, inputs = _inputs(env, policy.run.train.actor_group)
     batch = tuple({0: torch.export.Dim("batch")} for _ in inputs)
+    outputs = ["actions"]
+    if policy.network.is_recurrent:
+        _, *memory = network.get_dummy_inputs()
+        names = network.input_names[1:]
+        inputs |= {n: x.repeat(1, 2, 1) for n, x in zip(names, memory, strict=True)}
+        batch += tuple({1: torch.export.Dim("batch")} for _ in memory)
+        outputs = network.output_names
     # Modules with *inputs have one parameter, a tuple of them.
     shapes = (batch,) if isinstance(network, ExportedNetwork) else batch
     buffer = io.BytesIO()
@@ -52,28 +64,31 @@ def export_onnx(policy: Policy, env: Env, path: Path) -> None:
             tuple(inputs.values()),
             buffer,  # pyright: ignore[reportArgumentType]
             input_names=list(inputs),
-            output_names=["actions"],
+            output_names=outputs,
             dynamic_shapes=shapes,
             opset_version=18,
             verbose=False,
         )
     model = onnx.load_from_string(buffer.getvalue())
+    run = {k: v for k, v in policy.run.as_dict().items() if k != "output"}
+    run["train"]["iterations"] = policy.iterations  # those of all calls
     facts = {
         "task": policy.run.task,
-        "run": {k: v for k, v in policy.run.as_dict().items() if k != "output"},
+        "run": run,
         "step_dt": env.step_dt,
         "observation_names": columns,
         "action_names": env.action_names,
         "actions": describe_actions(env),
+        KEY: make_passport(policy, env).to_json(),
     }
     text = {key: json.dumps(value) for key, value in facts.items()}
     onnx.helper.set_model_props(model, text)
     write_atomically(path, model.SerializeToString())
 
 
-def _inputs(env: Env) -> tuple[list[str], dict[str, Tensor]]:
+def _inputs(env: Env, group: str) -> tuple[list[str], dict[str, Tensor]]:
     """Return the names of the policy's columns, and examples of its inputs."""
-    specs = flat({"policy": env.observation_specs["policy"]})
+    specs = flat({group: env.observation_specs[group]})
     columns = [name for key in specs for name in env.observation_names.get(key, ())]
     inputs = {"obs": torch.zeros(2, len(columns))} if columns else {}
     for key, spec in specs.items():

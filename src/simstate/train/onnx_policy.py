@@ -19,6 +19,11 @@ from simstate.base.onnx_file import onnx_session
 from simstate.env import Env
 from simstate.env.groups import Observations, flat
 from simstate.env.observation_term import ObservationSpec
+from simstate.train.passport_columns import check_fit, check_rate
+from simstate.train.policy_passport import KEY, passport_of
+
+_OUT = {"h_in": "h_out", "c_in": "c_out"}
+"""The output that is a recurrent network's next input."""
 
 
 class OnnxPolicy:
@@ -42,6 +47,9 @@ class OnnxPolicy:
         self._keys = [key for key in specs if key in env.observation_names]
         """The tensors that have columns, in the order of these."""
         here = [name for key in self._keys for name in env.observation_names[key]]
+        self._env = env
+        self._memory = _memory(self._session, env.num_envs)
+        """Memory of a recurrent network by input; (layers, num_envs, size)."""
         self._pictures = _pictures(self._session, specs, str(path))
         self._columns = _order(
             self.metadata["observation_names"], here, "observations", str(path)
@@ -51,12 +59,9 @@ class OnnxPolicy:
             env.action_names, self.metadata["action_names"], "actions", str(path)
         )
         """The network's output of each of the environment's columns."""
-        step_dt = float(self.metadata["step_dt"])
-        if abs(step_dt - env.step_dt) > 1e-9:
-            raise InvalidInputError(
-                f"{str(path)!r} was trained to act every {step_dt:g} s, this "
-                f"environment every {env.step_dt:g} s."
-            )
+        check_rate(float(self.metadata["step_dt"]), env, str(path))
+        if KEY in self.metadata:
+            check_fit(passport_of(self._session, str(path)), env, group, str(path))
 
     @property
     def task(self) -> str:
@@ -73,7 +78,13 @@ class OnnxPolicy:
             columns = torch.cat([seen[key] for key in self._keys], dim=1)
             columns = columns[:, self._columns].cpu().numpy()
             inputs["obs"] = columns.astype(np.float32)
-        (actions,) = self._session.run(["actions"], inputs)
+        if self._memory:  # a new episode starts without one
+            is_new = (self._env.episode_length_buf == 0).cpu().numpy()
+            for values in self._memory.values():
+                values[:, is_new] = 0.0
+        names = ["actions", *(_OUT[name] for name in self._memory)]
+        actions, *memory = self._session.run(names, inputs | self._memory)
+        self._memory = dict(zip(self._memory, memory, strict=True))
         return torch.as_tensor(np.ascontiguousarray(actions[:, self._back]))
 
 
@@ -100,10 +111,20 @@ def read_metadata(session: Any) -> dict[str, Any]:
     return {key: json.loads(value) for key, value in text.items()}
 
 
+def _memory(session: Any, num_envs: int) -> dict[str, Any]:
+    """Return the memory of a recurrent network at first, by input; {}: none."""
+    shapes = {x.name: x.shape for x in session.get_inputs() if x.name in _OUT}
+    return {
+        name: np.zeros((layers, num_envs, size), np.float32)
+        for name, (layers, _, size) in shapes.items()
+    }
+
+
 def _pictures(session: Any, specs: dict[str, ObservationSpec], path: str) -> list[str]:
     """Return the names of the pictures that a network sees; raise if they differ."""
     wanted = {x.name: tuple(x.shape[1:]) for x in session.get_inputs()}
-    wanted.pop("obs", None)
+    for name in ("obs", *_OUT):
+        wanted.pop(name, None)
     here = {key: spec.shape for key, spec in specs.items() if len(spec.shape) > 1}
     if wanted != here:
         raise InvalidInputError(

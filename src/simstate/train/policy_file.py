@@ -56,7 +56,7 @@ class PlayedOnnx(Played):
 
     def act_in(self, env: Env) -> Act:
         """The policy for an environment, which it must fit."""
-        return OnnxPolicy(self._path, env)
+        return OnnxPolicy(self._path, env, self.run.train.actor_group)
 
 
 def load_played(path: Path, task: str | None = None) -> Played:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import torch
 from tensordict import TensorDict
+from torch import Tensor
 
 from simstate.base.checks import whole_number
 from simstate.base.errors import SimStateError, SnapshotError
@@ -22,7 +23,13 @@ from simstate.env import Env, EnvCfg
 from simstate.interop.rsl_rl import RslRlVecEnv
 from simstate.interop.trained_worlds import TrainedWorlds
 from simstate.state import Snapshot
-from simstate.train.algorithm import check_kind, check_symmetry, make_algorithm
+from simstate.train.algorithm import (
+    check_kind,
+    check_symmetry,
+    learner_memory,
+    make_algorithm,
+    restore_memory,
+)
 from simstate.train.checkpoint import (
     Content,
     checkpoint_path,
@@ -32,7 +39,7 @@ from simstate.train.checkpoint import (
     write_checkpoint,
 )
 from simstate.train.core_seconds import CoreSeconds, TimedEnv
-from simstate.train.episodes import EpisodeStatistics
+from simstate.train.episodes import EpisodeStatistics, SeenRanges
 from simstate.train.explicit_ppo import ExplicitPPO
 from simstate.train.film import Film
 from simstate.train.progress import Progress, Report, no_report
@@ -72,11 +79,8 @@ class TrainingRun:
         self.run_dir = run_dir
         torch.manual_seed(cfg.seed)
         check_memory(cfg)
-        env_cfg = cfg.env_cfg()
+        env_cfg = cfg.training_env_cfg()
         env_cfg.divergence_dump_dir = run_dir / "diverged"
-        if cfg.train.physics_options:
-            options = {**env_cfg.scene.options, **cfg.train.physics_options}
-            env_cfg.scene = env_cfg.scene.changed(options=options)
         self.core_seconds = CoreSeconds()
         """CPU time by part [s]."""
         with self.core_seconds("creating worlds"):
@@ -85,12 +89,14 @@ class TrainingRun:
         self.example = self.env if isinstance(self.env, Env) else self.env.example
         """An Env of the task in this process, for its names and sizes."""
         self._worlds = RslRlVecEnv(self.env)
-        with self.core_seconds("creating networks"):
+        # One thread: orthogonal weights depend on the number of threads.
+        with self.core_seconds("creating networks"), OneTorchThread():
             self.algorithm: Any = make_algorithm(
                 self._worlds, cfg.train, self.example, cfg.device
             )
         """The learner: networks, optimiser and the experience of one update."""
         self._episodes = EpisodeStatistics(self.env.num_envs, self.env.device)
+        self._seen = SeenRanges()
         self._film: Film | None = None
         self.after_step: Callable[[], None] = _nothing
         """Called after every step of the worlds, to look at them."""
@@ -197,6 +203,7 @@ class TrainingRun:
             for _ in range(self.cfg.train.steps_per_env):
                 with spent("policy"):
                     action = self.algorithm.act(seen).to(self.env.device)
+                    self._see(seen, action)
                 with spent("terms and resets"):
                     seen, reward, done, extras = self._worlds.step(action)
                 with spent("policy"):
@@ -208,6 +215,13 @@ class TrainingRun:
             with spent("policy"):
                 self.algorithm.compute_returns(seen)
         return seen
+
+    def _see(self, seen: TensorDict, action: Tensor) -> None:
+        """Record the ranges of what the actor sees and does."""
+        group = self.cfg.train.actor_group
+        names = [str(name) for name in seen.keys()]  # noqa: SIM118
+        own = {name: seen[name] for name in names if name.split("/")[0] == group}
+        self._seen.add({**own, "action": action})
 
     def _update(self, threads: int) -> dict[str, float]:
         """Learn from what was gathered; the losses by name."""
@@ -271,9 +285,11 @@ class TrainingRun:
             "run": self.cfg.as_dict(),
             "iteration": self.iteration,
             "algorithm": self.algorithm.save(),
+            "memory": learner_memory(self.algorithm),
             "rng": torch.get_rng_state(),
             "env": {"header": snapshot.header, "slots": snapshot.slots},
             "episodes": self._episodes.save(),
+            "seen": dict(self._seen.ranges),
         }
         write_checkpoint(checkpoint_path(self.run_dir, self.iteration), content)
         self.saved = self.iteration
@@ -310,8 +326,11 @@ class TrainingRun:
             check_kind(RunCfg.of(content).train, self.cfg.train)
             self.algorithm.load(content["algorithm"], None, strict=True)
             check_symmetry(self.algorithm, "The checkpoint")
+            # Older checkpoints are of learners without a memory.
+            restore_memory(self.algorithm, content.get("memory", {}))
             self.env.restore(Snapshot(**content["env"]))
             self._episodes.load(content["episodes"])
+            self._seen.ranges = dict(content.get("seen", {}))
             torch.set_rng_state(content["rng"])
         except (
             KeyError, IndexError, TypeError, AttributeError, ValueError, RuntimeError,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import mujoco
 import numpy as np
 import pytest
@@ -240,7 +242,7 @@ def test_feet_stand_on_boxes(engine):
 
 def on_terrain(**parts):
     cfg = tasks.make_cfg("Quadruped-Velocity")
-    cfg.scene = cfg.scene.changed(ground=None, terrain=CFG)
+    cfg.scene = dataclasses.replace(cfg.scene, ground=None, terrain=CFG)
     cfg.events = {"place": cfg.events["place"]}
     for name, value in parts.items():
         setattr(cfg, name, value)

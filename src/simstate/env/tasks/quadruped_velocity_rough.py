@@ -6,6 +6,8 @@ worlds that walk far go up a level, and the trunk must not touch the ground.
 
 from __future__ import annotations
 
+import dataclasses
+
 from simstate.env import (
     CurriculumTermCfg,
     EnvCfg,
@@ -41,7 +43,8 @@ def env_cfg() -> EnvCfg:
     """The task."""
     cfg = quadruped_velocity.env_cfg()
     trunk = ContactCfg(of="robot/trunk", against="ground")
-    cfg.scene = cfg.scene.changed(
+    cfg.scene = dataclasses.replace(
+        cfg.scene,
         ground=None,
         terrain=TERRAIN,
         contacts={**cfg.scene.contacts, "trunk": trunk},

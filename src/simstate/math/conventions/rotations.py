@@ -7,9 +7,6 @@ functions take any batch shape in front; angles are in degrees unless `unit="rad
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -139,14 +136,6 @@ def angle_rates_from_body_rates(
 def R_to_quat_wxyz(R_act: Values) -> Tensor:
     """The quaternion wxyz, w ≥ 0, of R_act, right at half turns too; (..., 4)."""
     return quaternion.from_matrix(_rotation(R_act, "R_act"))
-
-
-def __getattr__(name: str) -> Any:
-    if name == "quat_from_active":  # as it was called in 0.1
-        text = "rotations.quat_from_active is R_to_quat_wxyz now."
-        warnings.warn(text, DeprecationWarning, stacklevel=2)
-        return R_to_quat_wxyz
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def active_from_quat(quat: Values) -> Tensor:
