@@ -38,6 +38,7 @@ def described_run(cfg: RunCfg) -> dict[str, Any]:
         "device": cfg.device,
         "without": list(cfg.without),
         "start_from": cfg.start_from,
+        "teacher": cfg.teacher,
         "settings": {path: described(each.value) for path, each in settings.items()},
         "output": dataclasses.asdict(cfg.output),
         "task_file_sha256": _digest(task),
@@ -72,6 +73,7 @@ def read_run_file(path: Path) -> RunCfg:
             settings={p: v for p, v in settings.items() if p.startswith("env.")},
             without=tuple(content["without"]),
             start_from=content.get("start_from"),
+            teacher=content.get("teacher"),
             output=OutputCfg(**content["output"]),
         )
     except (KeyError, TypeError) as error:
