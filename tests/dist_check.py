@@ -1,30 +1,32 @@
-"""Installs simstate from a wheel and from an sdist in clean environments, and runs it.
+"""Install simstate from a wheel and an sdist in clean environments, and run it.
 
-    make dist-check
+    make dist-check                                        # python3.11, 3.12 and 3.13
+    make dist-check PYTHONS="/opt/3.12/bin/python3 …"      # others, by path
 
-With this Python: the wheel, the sdist with a compiler, the sdist without one. With the
-others that are found (python3.11 … python3.13): the same wheel, as far as it goes
-without torch, whose builds are large.
+With this Python: the sdist with a compiler, and without one. With each of PYTHONS: the
+wheel with its extras `train` and `view`, a step and a snapshot (`wheel_check.py`),
+`simstate check quadruped`, one update of training, and the time of an import.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
 from pathlib import Path
+from subprocess import DEVNULL
 
 ROOT = Path(__file__).parent.parent
 PINS = ["-c", str(ROOT / "constraints.txt")]
-PYTHONS = ("python3.11", "python3.12", "python3.13")
+PYTHONS = os.environ.get("PYTHONS") or "python3.11 python3.12 python3.13"
 WITH_CORE, WITHOUT = "native engine: compiled core", "native engine: mujoco.batch"
 
 
 def run(*command: object, env: dict[str, str] | None = None) -> str:
-    """Run a command away from the source tree; its output, or the end with it."""
+    """Run a command outside the source tree; return its output, or exit with it."""
     words = [str(word) for word in command]
     with tempfile.TemporaryDirectory() as elsewhere:
         done = subprocess.run(
@@ -37,7 +39,7 @@ def run(*command: object, env: dict[str, str] | None = None) -> str:
 
 
 def environment(folder: Path, python: str = sys.executable) -> Path:
-    """A clean environment; its Python."""
+    """Create a clean environment; return its Python."""
     run(python, "-m", "venv", folder)
     return folder / "bin" / "python"
 
@@ -48,14 +50,14 @@ def install(python: Path, *what: object, env: dict[str, str] | None = None) -> N
 
 
 def check(label: str, condition: bool, said: str) -> None:
-    """Print what holds; the end where it does not."""
+    """Print a condition; exit unless it holds."""
     print(f"{'ok  ' if condition else 'FAIL'} {label}", flush=True)
     if not condition:
         sys.exit(said)
 
 
 def check_runs(python: Path, label: str, core: str) -> None:
-    """The commands of a first user, and which path they take."""
+    """Run the first commands of a user, and check which engine they use."""
     said = run(python, "-m", "simstate", "--version")
     check(f"{label}: {core}", core in said, said)
     said = run(python, "-m", "simstate", "run", "cube", "--envs", 4, "--seconds", 0.1)
@@ -77,31 +79,51 @@ def main() -> None:
         check(f"{wheel.name} is for every Python from 3.11", "-cp311-abi3-" in
               wheel.name, wheel.name)  # fmt: skip
         own = environment(folder / "own")
-        install(own, wheel)
-        check_runs(own, "wheel", WITH_CORE)
-        again = ("--no-deps", "--force-reinstall", "--no-cache-dir", sdist)
-        install(own, *again)
+        install(own, sdist)
         check_runs(own, "sdist with a compiler", WITH_CORE)
+        again = ("--no-deps", "--force-reinstall", "--no-cache-dir", sdist)
         install(own, *again, env={"CC": "no-compiler", "CXX": "no-compiler"})
         check_runs(own, "sdist without a compiler", WITHOUT)
-        this = sysconfig.get_python_version()
-        for python in PYTHONS:
-            found = shutil.which(python)
-            if python.endswith(this):
+        for number, name in enumerate(PYTHONS.split()):
+            found = shutil.which(name)
+            if found is None or subprocess.call([found, "-V"], stderr=DEVNULL):
+                print(f"     {name} is not here")
                 continue
-            if found is None or subprocess.call(
-                [found, "-V"], stderr=subprocess.DEVNULL
-            ):
-                print(f"     {python} is not here")
-                continue
-            other = environment(folder / python, found)
-            install(other, "mujoco==3.17.0", "numpy", "tyro", "rich")
-            install(other, "--no-deps", wheel)
-            said = run(other, "-m", "simstate", "--help")
-            check(f"{python}: the same wheel starts", "usage: simstate" in said, said)
-            said = run(other, "-c", "from simstate.base import compiled_core as core; "
-                       "print(core.description())")  # fmt: skip
-            check(f"{python}: with its core", "compiled core" in said, said)
+            python = environment(folder / f"wheel-{number}", found)
+            install(python, f"{wheel}[train,view]")
+            check_wheel(python, Path(name).name)
+
+
+def check_wheel(python: Path, label: str) -> None:
+    """Run what a user of the wheel and its extras runs first."""
+    check_runs(python, f"{label}, wheel", WITH_CORE)
+    said = run(python, ROOT / "tests" / "wheel_check.py")
+    check(f"{label}: a step and a snapshot", "ok" in said, said)
+    said = run(python, "-m", "simstate", "check", "quadruped")
+    check(f"{label}: simstate check quadruped", "FAIL" not in said, said)
+    updates = ("--iterations", 1, "--envs", 16)
+    said = run(python, "-m", "simstate", "train", "Cartpole-Balance", *updates)
+    check(f"{label}: an update of training", "Traceback" not in said, said)
+    said = run(python, "-c", "import simstate.view.server, viser; print('ok')")
+    check(f"{label}: the viewer's modules", "ok" in said, said)
+    for name, command in (("import", ["-c", "import simstate"]),
+                          ("--help", ["-m", "simstate", "--help"])):  # fmt: skip
+        print(
+            f"     {label}: {name} takes {cpu_seconds(python, *command):.2f} s of CPU"
+        )
+
+
+def cpu_seconds(*command: object) -> float:
+    """Return the least CPU time of three runs [s]."""
+    spent = list[float]()
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        run(*command)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(
+            after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        )
+    return min(spent)
 
 
 if __name__ == "__main__":

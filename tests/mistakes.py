@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 
 @dataclass(frozen=True)
@@ -29,14 +30,40 @@ class Mutant:
         assert source[self.place : end] == self.old, self
         return source[: self.place] + self.new + source[end:]
 
+    def is_within(self, part: range) -> bool:
+        """Return True if it changes only characters of a part of the file."""
+        return part.start <= self.place and self.place + len(self.old) <= part.stop
+
 
 def mistakes(file: str, source: str, tests: str) -> Iterator[Mutant]:
-    """Yield every mistake of the usual kinds that can be made in a file."""
+    """Yield every mistake of the usual kinds that can be made in a file.
+
+    Those in a place where `pointless` says that no test should look are left out.
+    """
     if file.endswith(".py"):
         found = python_mistakes(file, source, tests)
-        yield from (one for one in found if not in_prose(one, source))
+        left_out = pointless(source)
+        yield from (one for one in found if not any(map(one.is_within, left_out)))
     else:
         yield from c_mistakes(file, source, tests)
+
+
+_Part = ast.expr | ast.stmt | ast.keyword
+
+
+def _span(node: _Part, lines: list[str], starts: list[int]) -> tuple[int, int]:
+    """Return the indices of a node's first character and after its last."""
+
+    def index(line: int, column: int) -> int:
+        # The columns of `ast` count bytes.
+        text = lines[line - 1]
+        in_line = column if text.isascii() else len(text.encode()[:column].decode())
+        return starts[line - 1] + in_line
+
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
+    start = index(node.lineno, node.col_offset)
+    return start, index(node.end_lineno, node.end_col_offset)
 
 
 _SWAPS: dict[type[ast.AST], str] = {
@@ -53,6 +80,24 @@ _SIGNS = {
 }  # fmt: skip
 
 
+_TURNED: dict[type[ast.AST], str] = {
+    ast.Lt: ">", ast.LtE: ">=", ast.Gt: "<", ast.GtE: "<=",
+}  # fmt: skip
+"""Instead of "<=" for "<", where a tolerance is compared, which nothing equals."""
+
+
+def _is_tolerance(side: ast.expr) -> bool:
+    """Return True for an expression with a small number or a name of one."""
+    for node in ast.walk(side):
+        value = getattr(node, "value", None)
+        name = getattr(node, "id", getattr(node, "attr", ""))
+        if isinstance(value, float) and 0.0 < abs(value) < 1e-2:
+            return True
+        if re.search(r"(?i)tolerance|\beps|tiny|_least$", name):
+            return True
+    return False
+
+
 _LOST = ("clone", "copy", "clamp", "abs", "sort")
 """Methods whose call is forgotten."""
 
@@ -63,21 +108,11 @@ def python_mistakes(file: str, source: str, tests: str) -> Iterator[Mutant]:
     A sign or comparison is another, a number is off by one, a copy is missing, a check
     or a statement is removed, a condition is negated.
     """
-    data = source.encode()
-    starts = [0]
-    for line in data.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
+    lines = source.splitlines(keepends=True)
+    starts = list(accumulate(map(len, lines), initial=0))
 
-    def at(line: int, column: int) -> int:
-        return len(data[: starts[line - 1] + column].decode())
-
-    def span(node: ast.expr | ast.stmt) -> tuple[int, int]:
-        assert node.end_lineno is not None
-        assert node.end_col_offset is not None
-        return (
-            at(node.lineno, node.col_offset),
-            at(node.end_lineno, node.end_col_offset),
-        )
+    def span(node: _Part) -> tuple[int, int]:
+        return _span(node, lines, starts)
 
     def change(start: int, stop: int, new: str) -> Mutant:
         return Mutant(file, source[start:stop], new, tests, start)
@@ -99,7 +134,9 @@ def python_mistakes(file: str, source: str, tests: str) -> Iterator[Mutant]:
         for left, kind, right in pairs:
             start, stop = span(left)[1], span(right)[0]
             if kind in _SWAPS and _SIGNS[kind] in source[start:stop]:
-                new = source[start:stop].replace(_SIGNS[kind], _SWAPS[kind], 1)
+                is_rough = _is_tolerance(left) or _is_tolerance(right)
+                other = (_TURNED if is_rough else _SWAPS).get(kind, _SWAPS[kind])
+                new = source[start:stop].replace(_SIGNS[kind], other, 1)
                 yield change(start, stop, new)
         if isinstance(node, ast.Constant) and type(node.value) in (int, float):
             yield change(*span(node), repr(node.value + 1))
@@ -115,12 +152,82 @@ def python_mistakes(file: str, source: str, tests: str) -> Iterator[Mutant]:
             yield change(*span(node), "pass")
 
 
-def in_prose(mutant: Mutant, source: str) -> bool:
-    """Return True for one in an error's text or a type, which no test should pin."""
-    line = source[source.rfind("\n", 0, mutant.place) + 1 :].split("\n", 1)[0].strip()
-    return line.startswith(('f"', '"', "f'", "@", "from ", "import ")) or (
-        "TypeAlias" in line or '"""' in line
-    )
+_LOOK = re.compile(
+    r"((font|line|marker|stroke_)(size|width)|alpha|zorder|figsize|dpi|h?pad|[hw]space"
+    r"|framealpha|colou?rs?|[A-Z_]*COLOU?RS?|RED|GREEN|BLUE|ORANGE|PURPLE|TEAL|YELLOW"
+    r"|GREY|HEAT)"
+)
+"""Arguments and constants that only choose a look."""
+CHOICE = re.compile(r"_?(MOST|LONGEST|WIDEST|MANY|FPS|SHARE|PAUSE|EVERY_S|LAST)(_\w+)?")
+"""Constants that bound what is shown, kept or tried: 24 is as right as 25."""
+_FREE = ("new_figure", "add_column", "lru_cache", "tight_layout", "subplots_adjust")
+"""Functions whose numbers only choose a look or the time taken."""
+_TUNING = ("maxsize", "flush_secs", "chunk_size", "stacklevel", "order", "digest_size")
+"""Arguments that change the time taken, or the line that a warning names."""
+_OVER_AXES = ("sum", "mean", "amax", "amin", "all", "any", "unbind", "max", "min")
+
+
+def pointless(source: str) -> list[range]:
+    """Return the parts of a module in which no mistake is made, as character indices.
+
+    - Texts of errors and warnings, and `__repr__`: tests should not pin their wording.
+    - Annotations, decorators, `if TYPE_CHECKING` and `if __name__`.
+    - Numbers that only choose a look, how much is shown, or the time taken.
+    - The minus of the axis −1, which is the axis 1 of the matrices at hand.
+    """
+    lines = source.splitlines(keepends=True)
+    starts = list(accumulate(map(len, lines), initial=0))
+    found: list[range] = []
+    for node in ast.walk(ast.parse(source)):
+        for part in _pointless_in(node):
+            start, stop = _span(part, lines, starts)
+            found.append(range(start, stop))
+    return found
+
+
+def _pointless_in(node: ast.AST) -> list[_Part]:
+    """Return the parts of a node, without those within them, that are left alone."""
+    match node:
+        case ast.Raise():
+            return [one for one in ast.walk(node) if isinstance(one, ast.JoinedStr)]
+        case ast.FunctionDef(name="__repr__" | "__str__"):
+            return [node]
+        case ast.FunctionDef() | ast.ClassDef():
+            return list(node.decorator_list)
+        case ast.arg(annotation=ast.expr() as annotation):
+            return [annotation]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [node] if _is_free(name) else [node.annotation]
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            return [node] if _is_free(name) else []
+        case ast.If():
+            text = ast.unparse(node.test)
+            is_static = text.startswith(("TYPE_CHECKING", "__name__ "))
+            return [node.test] if is_static else []
+        case ast.Call():
+            return _pointless_arguments(node)
+        case _:
+            return []
+
+
+def _is_free(name: str) -> bool:
+    return bool(_LOOK.fullmatch(name) or CHOICE.fullmatch(name))
+
+
+def _pointless_arguments(call: ast.Call) -> list[_Part]:
+    """Return the arguments of a call whose numbers do not matter, or whose sign."""
+    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    if name in _FREE or name.endswith("warn"):
+        return [*call.args, *call.keywords]
+    axes = [one.value for one in call.keywords if one.arg in ("dim", "axis")]
+    axes += call.args[:1] if name in _OVER_AXES else []
+    looks = [
+        one
+        for one in call.keywords
+        if one.arg in _TUNING
+        or (_LOOK.fullmatch(one.arg or "") and isinstance(one.value, ast.Constant))
+    ]
+    return [*(axis for axis in axes if ast.unparse(axis) == "-1"), *looks]
 
 
 _C_SIGNS = {

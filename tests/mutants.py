@@ -22,13 +22,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from tests.line_map import LineMap
 from tests.mistakes import Mutant, mistakes
+from tests.mutant_session import Collected
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "simstate"
@@ -96,13 +96,31 @@ SLIPS_OF_PEOPLE = (
 )  # fmt: skip
 
 ELSEWHERE = re.compile(
-    r"engine/warp|step/.*warp|simulators/(drake|mjx|newton)|interop/(skrl|torchrl|ptera)"
+    r"engine/(warp|zero_quats)|step/(.*warp|kernels)|simulators/(drake|mjx|newton)"
+    r"|interop/(skrl|torchrl|ptera)|data/ray/cluster"
+    r"|study/oracles/(pinocchio_reading|attribution)"
 )
-"""Files whose tests need other libraries, or minutes for the kernels of Warp."""
+"""Files whose tests need other libraries (Drake, Ray, …), or minutes for kernels."""
 
 
-FEW = 15
-"""Number of tests that run first."""
+FRONTS = {
+    r"calls": "world/calls",
+    r"flight": "flight/aerodynamics flight/free_flight",
+    r"binding_bodies": "flight/free_flight",
+    r"air": "space/planet_drag flight/aerodynamics",
+    r"gravity": "space/harmonic_gravity step/forces/gravity_sources",
+    r"wheels": "space/wheels",
+    r"loads": "step/forces/gravity_sources step/forces/thrust_and_drag",
+    r".*contact.*": "sensors/contact_sensor engine/core/core_contacts",
+    r"(binding_)?matrices": "entity/dynamics/dynamics engine/core/matrices",
+    r"(binding_)?(reads|points)": "entity/compiled_reads engine/core/reads",
+    r"(binding_)?derivatives": "study/derivative_estimates",
+    r"binding_random": "world/random engine/core/draws",
+    r"adaptive|fixed|state|touch|attitude|integrate|binding_(integrator|rounds|run)":
+        "step/runge_kutta_stepper step/adaptive_stepper step/touches",
+    r".*": "engine/native engine/core/step_watch engine/core/batch",
+}  # fmt: skip
+"""Modules that use a C file, by its name: their tests are those of the file."""
 
 
 def sources(names: list[str]) -> list[str]:
@@ -146,10 +164,13 @@ def package_of(file: str) -> str:
 def nearest(lines: LineMap, mutant: Mutant, limit: float) -> list[str]:
     """Return the tests to run on a mistake: for C, those of the modules next to it."""
     if not mutant.file.endswith(".py"):
-        folder = "world" if mutant.file.startswith("world") else "engine/core"
-        fronts = [f for f in sources([folder]) if f.endswith(".py")]
+        stem = Path(mutant.file).stem
+        used = next(
+            fronts for name, fronts in FRONTS.items() if re.fullmatch(name, stem)
+        )
+        fronts = [f"{front}.py" for front in used.split()]
         tests = {test for front in fronts for test in lines.of_file(front)}
-        return lines.spread(mutant.file, tests, limit)
+        return lines.spread(fronts[0], tests, limit)
     line = line_number(mutant)
     if not in_function(mutant, line):
         tests = lines.of_file(mutant.file)
@@ -169,24 +190,11 @@ def in_function(mutant: Mutant, line: int) -> bool:
     )
 
 
-class Failures:
-    """A plugin of pytest that writes the name of the first test that fails."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Write the name of a test that fails."""
-        if report.failed:
-            self.path.write_text(report.nodeid)
-
-
 class Copy:
     """A copy of the package, with its compiled core, that mistakes are put into."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._failed = folder / "failed"
         shutil.copytree(
             PACKAGE,
             folder / "src" / "simstate",
@@ -197,30 +205,40 @@ class Copy:
         self._built = {path: path.read_bytes() for path in folder.rglob("*.so")}
 
     def noticed_by(
-        self, mutant: Mutant, tests: list[str], seconds: float
+        self, mutant: Mutant, tests: list[str], seconds: float, collected: Collected
     ) -> str | None:
         """Return the test that fails with the mistake, "" if none does.
 
-        None means that the mistake does not compile.
+        None means that the mistake does not compile. Tests that are collected already
+        run first.
         """
         path = self.folder / "src" / "simstate" / mutant.file
         good = path.read_text()
-        path.write_text(mutant.applied(good))
+        self._write(path, mutant.applied(good))
         try:
             if path.suffix != ".py" and not self._compiles():
                 return None
-            # Collecting many files takes longer than a few tests, which mostly do.
-            few, rest = tests[:FEW], tests[FEW:]
-            return self.first_failure(few, seconds) or self.first_failure(rest, seconds)
+            if path.suffix == ".py" and in_function(mutant, line_number(mutant)):
+                texts = good, mutant.applied(good)
+                if found := collected.first_failure(path, *texts, tests, seconds):
+                    return found
+            return self.first_failure(tests, seconds)
         finally:
-            path.write_text(good)
-            for built, content in self._built.items():
+            self._write(path, good)
+            for built, content in self._built.items() if path.suffix != ".py" else ():
+                built.unlink(missing_ok=True)  # this process has loaded the first
                 built.write_bytes(content)
+
+    def _write(self, path: Path, text: str) -> None:
+        """Write a module without its bytecode, whose time stamp has whole seconds."""
+        path.write_text(text)
+        for old in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
+            old.unlink()
 
     def _compiles(self) -> bool:
         """Build the core; an optional extension that fails leaves no file."""
         for old in self._built:
-            old.unlink()
+            old.unlink(missing_ok=True)
         shutil.rmtree(self.folder / "build", ignore_errors=True)
         subprocess.run(
             [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
@@ -229,43 +247,25 @@ class Copy:
         return all(path.exists() for path in self._built)
 
     def first_failure(self, tests: list[str], seconds: float) -> str:
-        """Return the first test that fails, "" if all pass within a time.
-
-        The tests run in a fork of this process, which has imported large libraries.
-        """
-        self._failed.unlink(missing_ok=True)
+        """Return the first test that fails, "" if all pass within a time."""
         if not tests:
             return ""
-        child = os.fork()
-        if child == 0:
-            os._exit(self._test(tests))
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            done, status = os.waitpid(child, os.WNOHANG)
-            if done:
-                known = self._failed.read_text() if self._failed.exists() else ""
-                return known or ("" if status == 0 else f"exit {status}")
-            time.sleep(0.05)
-        os.killpg(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        return "time"
-
-    def _test(self, tests: list[str]) -> int:
-        """Run tests on the copy, in a group of processes that can be ended."""
-        os.setsid()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        os.environ["PYTHONPATH"] = str(self.folder / "src")
-        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-        sys.dont_write_bytecode = True
-        sys.path.insert(0, str(self.folder / "src"))
-        os.chdir(ROOT)
-        for stream in (1, 2):
-            os.dup2(os.open(self.folder / "output", os.O_WRONLY | os.O_CREAT), stream)
         options = ["-q", "-x", "-p", "no:cacheprovider", "-k", "not warp"]
-        try:
-            return int(pytest.main([*options, *tests], [Failures(self._failed)]))
-        except BaseException:
-            return 1
+        output = self.folder / "output"
+        with output.open("w") as file:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "pytest", *options, *tests],
+                cwd=ROOT, stdout=file, stderr=file, start_new_session=True,
+                env={**os.environ, "PYTHONPATH": str(self.folder / "src")},
+            )  # fmt: skip
+            try:
+                status = process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                return "time"
+        found = re.search(r"^(?:FAILED|ERROR) (\S+)", output.read_text(), re.MULTILINE)
+        return found[1] if found else "" if status == 0 else f"exit {status}"
 
 
 def line_number(mutant: Mutant) -> int:
@@ -310,24 +310,41 @@ def main() -> int:
     if options.random:
         files = sources(options.modules)
         chosen = sample(files, options.random, options.least, options.seed)
-    import mujoco as mujoco  # before the forks
-    import torch as torch
-
-    counts, killers = Counter[tuple[str, bool]](), dict[str, None]()
     with tempfile.TemporaryDirectory() as name:
         copy = Copy(Path(name))
-        for k, mutant in enumerate(chosen, 1):
-            tests = mutant.tests.split() or nearest(lines, mutant, options.limit)
-            test = copy.noticed_by(mutant, tests, 60 + 5 * options.limit)
-            print(f"{k:3}/{len(chosen)} {report(mutant, test)}", flush=True)
+        run = Run(copy, lines, chosen, options.limit)
+        run.collect()
+        return int(print_rates(run.counts) < 0.95)
+
+
+class Run:
+    """Mistakes that are made one after the other, and the tests that noticed them."""
+
+    def __init__(
+        self, copy: Copy, lines: LineMap, chosen: list[Mutant], limit: float
+    ) -> None:
+        self._copy, self._chosen, self._limit = copy, chosen, limit
+        self._tests = [m.tests.split() or nearest(lines, m, limit) for m in chosen]
+        self.counts = Counter[tuple[str, bool]]()
+
+    def collect(self) -> None:
+        """Collect all tests that are needed, and run them with each mistake."""
+        sys.path.insert(0, str(self._copy.folder / "src"))
+        os.environ["PYTHONPATH"] = str(self._copy.folder / "src")
+        files = {test.partition("::")[0] for tests in self._tests for test in tests}
+        options = ["-qq", "-s", "-p", "no:cacheprovider", "-k", "not warp"]
+        options += ["--basetemp", str(self._copy.folder / "temporary")]
+        plugin = Collected(self._copy.folder, self._make_all)
+        pytest.main([*options, *sorted(files)], [plugin])
+
+    def _make_all(self, collected: Collected) -> None:
+        for k, (mutant, tests) in enumerate(
+            zip(self._chosen, self._tests, strict=True), 1
+        ):
+            test = self._copy.noticed_by(mutant, tests, 60 + 5 * self._limit, collected)
+            print(f"{k:3}/{len(self._chosen)} {report(mutant, test)}", flush=True)
             if test is not None:
-                counts[package_of(mutant.file), bool(test)] += 1
-            if test and "::" in test:
-                killers[test] = None
-        if broken := copy.first_failure(list(killers), 3600.0):
-            print(f"{broken} fails without any mistake: mend that first.")
-            return 1
-    return int(print_rates(counts) < 0.95)
+                self.counts[package_of(mutant.file), bool(test)] += 1
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What the docs take from the code is what the code says now."""
 
+import importlib
 import inspect
 import json
 import re
@@ -7,7 +8,7 @@ import re
 import pytest
 
 import simstate
-from docs import generate, reference_pages, term_pages
+from docs import generate, reference_pages, term_pages, verification
 from simstate import EntityData
 from simstate.engine import FIELDS
 from simstate.integrate import STOCHASTIC_SCHEMES
@@ -26,13 +27,13 @@ def test_the_quantity_reference_is_current():
 def test_every_quantity_is_in_it_once():
     page = generate.quantities_page()
     for name in EntityData.quantities:
-        assert page.count(f"\n| `{name}` |") == 1
+        assert page.count(f"\n| `{name}` <") == 1
 
 
 def test_the_table_of_raw_fields_is_current():
     page = (generate.DOCS / "fields.md").read_text()
     assert page == generate.fields_page(), DO
-    assert all(f"\n| `{name}` |" in page for name in FIELDS)
+    assert all(f"\n| `{name}` <" in page for name in FIELDS)
 
 
 def test_the_table_of_the_last_benchmark_is_current():
@@ -68,6 +69,12 @@ def test_the_table_of_stochastic_schemes_is_current():
         assert page.count(f"\n| `{scheme.name}`") == 1
 
 
+def test_the_table_of_runs_is_current():
+    page = (generate.DOCS / "verification.md").read_text()
+    assert verification.table() in page, DO
+    assert "failed:" not in page
+
+
 def test_the_table_of_oracles_has_every_law_and_no_failure():
     page = (generate.DOCS / "verification.md").read_text()
     rows = re.findall(r"^\| (.+?) \| (native|warp) \| (\S+).*? \| (\S+)", page, re.M)
@@ -82,7 +89,7 @@ def test_the_page_of_terms_is_current_and_has_all_of_them():
     assert page == term_pages.terms_page(), DO
     for module in term_pages.KINDS.values():
         for name in term_pages.terms(module):
-            assert f"\n| `{name}` |" in page
+            assert f"\n| `{name}` <" in page
     assert all(f"### {name}\n" in page for name in term_pages.configurations("Cfg")
                if name.endswith(("ActionCfg", "CommandCfg")))  # fmt: skip
 
@@ -98,7 +105,7 @@ def test_every_public_name_has_a_place_in_the_reference():
     for name in simstate.__all__:
         thing = getattr(simstate, name)
         if not inspect.ismodule(thing):
-            assert f"        - {name}\n" in shown, name
+            assert f"::: simstate.{name}\n" in shown, name
 
 
 def test_the_ant_of_the_tutorial_fits_a_screen_or_two():
@@ -106,3 +113,9 @@ def test_the_ant_of_the_tutorial_fits_a_screen_or_two():
 
     (text,) = files(ROOT / "docs" / "own-task.md").values()
     assert len(text.splitlines()) <= 84
+
+
+def test_a_step_takes_the_path_of_the_architectures_figure(monkeypatch):
+    monkeypatch.syspath_prepend(generate.DOCS)  # its scripts import each other
+    architecture = importlib.import_module("architecture")
+    architecture.check_path(architecture.traced_step())

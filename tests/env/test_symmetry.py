@@ -29,7 +29,6 @@ def quiet_cfg(task: str):
     """The task without noise and events, whose random numbers differ by world."""
     cfg = tasks.make_cfg(task)
     cfg.events.clear()
-    cfg.symmetry.phase_shift = 0.5
     for group in cfg.observations.values():
         group.noise = False
     return cfg

@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 
 from simstate import EntityCfg, SceneCfg, Simulation
-from simstate.base.versions import LIBRARIES, installed_versions
+from simstate.base.mujoco_version import LIBRARIES, installed_versions
 from simstate.cli import main as command
 from simstate.cli.report import machine
 from simstate.env import Env, tasks

@@ -26,7 +26,7 @@ from simstate import (
     SimStateError,
     Simulation,
 )
-from simstate.base import figures, samples
+from simstate.base import samples
 from simstate.cli import main
 from simstate.data.replay import replay
 from simstate.record import Recording, recorder
@@ -223,7 +223,7 @@ def test_time_goes_on_where_worlds_begin_anew(make_sim, tmp_path, monkeypatch):
     ends = [0.004 * sum(1 + k % 3 for k in range(n)) for n in steps]
     np.testing.assert_allclose(found.elapsed, ends, atol=1e-12)
     assert len(steps) > 4
-    save = figures.save_figure
+    save = samples.save_figure
     monkeypatch.setattr(
         samples, "save_figure", lambda f, p: (drawn.append(f), save(f, p))
     )

@@ -18,7 +18,7 @@ from simstate.simulators import (
 )
 from simstate.simulators.adapted_simulator import BodyStates
 from simstate.simulators.parameters import parameters_of
-from simstate.simulators.physics_terms import switch_off
+from simstate.simulators.plain_model import switch_off
 
 NAME = "looped"
 INFO = SimulatorInfo(

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from simstate.simulators.solver_contacts import may_touch
+from simstate.simulators.plain_model import may_touch
 
 BLOCKS = """
 <mujoco>

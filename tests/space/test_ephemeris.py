@@ -26,6 +26,27 @@ def test_an_epoch_is_terrestrial_time():
             Epoch.utc(wrong)
 
 
+def test_polynomials_are_fitted_once_for_the_times_to_come():
+    asked = []
+
+    def source(times: np.ndarray) -> np.ndarray:
+        asked.append((float(times.min()), float(times.max())))
+        return np.stack([times, times**2, 3.0 + 0 * times], axis=1)
+
+    body = Ephemeris(source, segment=10.0, degree=4)
+    times = torch.tensor([95.0, 102.0], dtype=F64)
+    want = torch.stack([times, times**2, 3.0 + 0 * times], dim=1)
+    torch.testing.assert_close(body(times), want)
+    fitted = len(asked)
+    body(torch.tensor([120.0, 170.0], dtype=F64))
+    assert len(asked) == fitted  # eight more segments were fitted
+    for t in (300.0, 20.0):
+        asked.clear()
+        found = float(body(torch.tensor([t], dtype=F64))[0, 1])
+        assert found == pytest.approx(t * t)
+        assert asked
+
+
 def test_spices_time():
     seconds = EPOCH.tdb_seconds(np.array([0.0]))
     tt = (EPOCH.tt_days - 2451545.0 + EPOCH.tt_fraction) * 86400

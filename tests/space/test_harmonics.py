@@ -17,6 +17,7 @@ from simstate.integrate import DOP853, CentralGravity, MovingFrame
 from simstate.space import (
     EARTH,
     MARS,
+    HarmonicCoefficients,
     HarmonicGravity,
     OrbitalElements,
     UniformRotation,
@@ -30,6 +31,14 @@ from simstate.space import (
 F64 = torch.float64
 ZERO = torch.zeros(1, dtype=F64)
 PLACES = np.array([[6.5e6, 1.7e6, 2.5e6], [-3e6, 4e6, -5.6e6], [1e3, -2e3, 7e6]])
+
+
+@pytest.mark.parametrize(
+    ("c", "s"), [((3, 4), (3, 4)), ((3, 3), (4, 4)), ((9,), (9,)), ((2, 2, 2),) * 2]
+)
+def test_coefficients_are_square_and_of_one_shape(c, s):
+    with pytest.raises(InvalidInputError, match="square and of one shape"):
+        HarmonicCoefficients("it", 4e14, 6e6, torch.zeros(c), torch.zeros(s))
 
 
 def potential(field, x, y, z):

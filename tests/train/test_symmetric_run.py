@@ -160,3 +160,18 @@ def test_orthogonal_weights_have_small_first_actions():
     torch.testing.assert_close(hidden @ hidden.T, 2.0 * torch.eye(8))
     torch.testing.assert_close(last.T @ last, 1e-4 * torch.eye(8), atol=1e-7, rtol=1e-4)
     assert found[0].bias.abs().max() == 0.0
+
+
+def test_the_number_of_threads_changes_no_bit(tmp_path):
+    states = []
+    before = torch.get_num_threads()
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        try:
+            run = TrainingRun(settings(hidden_sizes=(128, 64)), tmp_path / str(threads))
+            run.learn(1)
+        finally:
+            torch.set_num_threads(before)
+        states.append(run.algorithm.actor.state_dict())
+    for name, value in states[0].items():
+        assert torch.equal(value, states[1][name]), name

@@ -9,31 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.view.chromium import MISSING, Chromium, find_chromium
+from tests.view.chromium import Chromium
 from tests.view.scenes import host, make_sim, run_until
 
 from simstate import Simulation
 from simstate.data.replay.recorded_course import RecordedCourse
 from simstate.view import ComparedCourse, start_viewer
 from simstate.view.viewer import Viewer
-
-HAS_WEBGL = "!!document.createElement('canvas').getContext('webgl2')"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Chromium]:
-    if find_chromium() is None:
-        pytest.skip(MISSING)
-    try:
-        browser = Chromium()
-    except (OSError, TimeoutError) as error:
-        pytest.skip(f"Chromium does not start here: {error}")
-    try:
-        if not browser.evaluate(HAS_WEBGL):
-            pytest.skip("Chromium has no WebGL here, not even by software.")
-        yield browser
-    finally:
-        browser.close()
 
 
 @pytest.fixture

@@ -1,12 +1,13 @@
-"""Samples over time as a table or as a figure, whatever has kept them."""
+"""Samples over time as a table or as a figure, drawn with matplotlib when needed."""
 
-# pandas comes without complete types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# matplotlib comes with partial type information.
+# pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -16,8 +17,7 @@ import numpy as np
 from torch import Tensor
 
 from simstate.base.checks import as_path
-from simstate.base.errors import InvalidInputError
-from simstate.base.figures import check_figure_file, new_figure, save_figure
+from simstate.base.errors import InvalidInputError, listed
 
 MOST_WORLDS = 16
 """Maximum number of worlds in a figure unless specified."""
@@ -26,7 +26,7 @@ MOST_NAMED = 20
 _COLUMNS = 4
 """Maximum number of panels side by side."""
 _SIDE = re.compile(r"(?i)left|right|[lr]|[fhr][lr]|front|rear|hind|[xyz]|[0-9]+")
-"""Parts of names that tell joints of one kind apart."""
+"""Parts of names by which joints of one kind differ."""
 _STYLES = ("-", "--", ":", "-.")
 """Line styles, each for ten colours."""
 
@@ -95,6 +95,8 @@ def draw(
     names: Sequence[str],
     components: Mapping[str, Sequence[str]] | None = None,
     elapsed: Tensor | None = None,
+    title: str = "",
+    more: Sequence[Callable[[Any], None]] = (),
 ) -> None:
     """Draw quantities over time, a panel for each kind of component; world as shade.
 
@@ -105,24 +107,29 @@ def draw(
         names: the quantities.
         components: names of the components of each; None: they have none.
         elapsed: when the samples were taken, since the first [s]; (samples,). It is
-            drawn over this where the time of a world begins anew; None: it never is.
+            drawn over this where a world was reset; None: over its own time.
+        title: heading of the figure, before its worlds.
+        more: functions that draw further panels, each on one pair of axes.
     """
     path = as_path("path", path)
     check_figure_file(path)
     panels = [
         panel for name in names for panel in _panels(samples, name, components or {})
     ]
-    columns = min(_COLUMNS, len(panels))
-    rows = -(-len(panels) // columns)
+    count = len(panels) + len(more)
+    columns = max(1, min(_COLUMNS, count))
+    rows = max(1, -(-count // columns))
     figure = new_figure(3.2 * columns + 1.5, 1.4 + 2.1 * rows)
     grid = figure.subplots(rows, columns, sharex=True, squeeze=False)
-    for spare in grid.flat[len(panels) :]:
+    for spare in grid.flat[count:]:
         spare.set_axis_off()
+    for draw_panel, axes in zip(more, grid.flat[len(panels) :], strict=False):
+        draw_panel(axes)
     time = samples.time.double()
     again = time.diff(dim=0) < 0
-    begins_anew = bool(again[:, list(worlds.values())].any())
+    was_reset = bool(again[:, list(worlds.values())].any())
     over = time
-    if elapsed is not None and begins_anew:
+    if elapsed is not None and was_reset:
         over = elapsed.double()[:, None].expand_as(time)
     inks = {
         m: k for k, m in enumerate(dict.fromkeys(m for p in panels for m in p.members))
@@ -145,7 +152,8 @@ def draw(
         axes.grid(visible=True, alpha=0.3)
     since = "time since the first sample [s]" if over is not time else "time [s]"
     figure.supxlabel(since, fontsize="small")
-    figure.suptitle(_worlds_text(list(worlds)), fontsize="medium")
+    heading = ", ".join(filter(None, (title, _worlds_text(list(worlds)))))
+    figure.suptitle(heading, fontsize="medium")
     _add_legend(figure, grid)
     save_figure(figure, path)
 
@@ -225,3 +233,36 @@ def _add_legend(figure: Any, grid: Any) -> None:
 def _broken(rows: Tensor, at: Tensor) -> Any:
     """Rows with one of NaN before some of them, where a line ends."""
     return np.insert(rows.numpy(), at.numpy(), np.nan, axis=0)
+
+
+def new_figure(width: float, height: float) -> Any:
+    """An empty matplotlib figure of that size [inch], without a window."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise InvalidInputError(
+            "Plots need matplotlib: pip install 'simstate[plot]'."
+        ) from error
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def check_figure_file(path: Path) -> None:
+    """Raise before the work, not after it, if no figure can be written there."""
+    kinds = new_figure(1.0, 1.0).canvas.get_supported_filetypes()
+    kind = path.suffix.removeprefix(".").lower()
+    if kind and kind not in kinds:
+        raise InvalidInputError(
+            f"{str(path)!r} is not a kind of image that can be written. Known: "
+            f"{listed(kinds)}."
+        )
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a figure as the kind of image that the file's name says."""
+    try:
+        figure.savefig(path, dpi=120)
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(f"The plot could not be written: {error}") from error

@@ -12,8 +12,9 @@ import tyro
 from rich.table import Table
 
 from simstate.base.errors import InvalidInputError
+from simstate.base.table_style import new_table
 from simstate.cli.answer import Answer
-from simstate.cli.console import console
+from simstate.cli.console import Advance, console, progress
 from simstate.cli.missing_extra import needs
 from simstate.cli.model_scene import ENTITY, check_moves, scene_of
 from simstate.cli.options import (
@@ -62,7 +63,7 @@ class PlanCommand:
     """Futures of each world for one plan."""
     knots: int = 6
     """Points of the spline that controls follow."""
-    noise: float = 0.4
+    spread: float = 0.4
     """Spread of the samples, as a share of half the range of the controls."""
     replan: int = 1
     """Controls that are applied before the next plan."""
@@ -101,6 +102,8 @@ class PlanCommand:
             if self.record is not None:
                 stack.enter_context(self._recorder(target, planner, is_task))
             after = self._viewed(target, stack) if self.view else None
+            steps = self.seconds / (target.step_dt if is_task else self.control)
+            after = _counted(after, stack.enter_context(progress("planning")), steps)
             found = drive(
                 target, planner, self.seconds, replan=self.replan, after_step=after
             )
@@ -122,7 +125,7 @@ class PlanCommand:
         return Answer(facts, [self._table(facts)])
 
     def _table(self, facts: dict[str, Any]) -> Table:
-        table = Table(title=f"{self.what}: {self.seconds:g} s, {self.envs} worlds")
+        table = new_table(f"{self.what}: {self.seconds:g} s, {self.envs} worlds")
         table.add_column("what")
         table.add_column("value", justify="right")
         for name, value in facts.items():
@@ -174,7 +177,7 @@ class PlanCommand:
             cost=None if is_task else self._cost(),
             samples=self.samples,
             knots=min(self.knots, horizon),
-            noise=self.noise,
+            noise=self.spread,
             hold=hold,
             seed=self.seed,
         )
@@ -212,6 +215,22 @@ class PlanCommand:
             highlight=False, soft_wrap=True,
         )  # fmt: skip
         return viewer.sync
+
+
+def _counted(
+    after: Callable[[], object] | None, advance: Advance, steps: float
+) -> Callable[[], None]:
+    """Return a function to call after each of the steps, which shows the progress."""
+    done = 0
+
+    def after_step() -> None:
+        nonlocal done
+        done += 1
+        advance(min(1.0, done / steps))
+        if after is not None:
+            after()
+
+    return after_step
 
 
 def from_default(sim: Any) -> Tensor:

@@ -83,7 +83,7 @@ def read_log(
 
     Args:
         path: a recording (.simrec), an MCAP file with JSON messages, a table (.csv)
-            with headings such as "joint_pos[hip] [rad]", an HDF5 file (demonstrations
+            with headings such as `joint_pos[hip] [rad]`, an HDF5 file (demonstrations
             of Isaac Lab or robomimic, or arrays next to a `time`), or the folder of a
             LeRobot data set.
         columns: those to read; None: all.

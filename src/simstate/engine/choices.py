@@ -18,7 +18,7 @@ from torch import Tensor
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Index, Selection, int_list
 from simstate.engine.parameter_limits import IsWrong, element_of, limits_of
-from simstate.scene.option_limits import option_limits
+from simstate.scene.physics_options import option_limits
 
 CHOICES: dict[str, Callable[[mujoco.MjModel], range] | tuple[int, ...] | None] = {
     "geom_dataid": lambda model: range(-1, max(model.nmesh, model.nhfield)),

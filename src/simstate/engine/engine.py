@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from simstate.base.errors import unknown_name
-from simstate.engine.bare import BareForward
 from simstate.engine.choices import check_by_world
 from simstate.engine.core import CoreBatch
+from simstate.engine.engine_cfg import BareForward
 from simstate.engine.field_layout import field_shape, state_columns
 from simstate.engine.fields import (
     EVALUATED_FIELDS,
@@ -24,9 +24,8 @@ from simstate.engine.fields import (
     KEPT_FIELDS,
     STATE_FIELDS,
 )
-from simstate.engine.observer import StepObserver
 from simstate.engine.on_demand import OnDemand
-from simstate.engine.stage import Seen, Stage
+from simstate.engine.stage import Seen, Stage, StepObserver
 
 if TYPE_CHECKING:
     from simstate.engine.core import _core

@@ -22,22 +22,20 @@ import warp as wp
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError, unknown_name
-from simstate.engine.bare import BareForward
 from simstate.engine.engine import MAX_VALUE, Engine, model_value
-from simstate.engine.engine_cfg import WarpCfg
+from simstate.engine.engine_cfg import BareForward, WarpCfg
 from simstate.engine.fields import (
     AFTER_CONSTRAINTS,
     EVALUATED_FIELDS,
     EVOLVING_FIELDS,
     STATE_FIELDS,
 )
+from simstate.engine.model_repairs import PLACES, StaticGeoms, ZeroQuats
 from simstate.engine.on_demand import OnDemand
 from simstate.engine.stage import Seen, Stage
-from simstate.engine.static_geoms import PLACES, StaticGeoms
 from simstate.engine.warp_refusal import refusal
 from simstate.engine.warp_room import Room
 from simstate.engine.warp_start import initialise  # before mujoco_warp: no banner
-from simstate.engine.zero_quats import ZeroQuats
 
 import mujoco_warp as mjw  # isort: skip
 from mujoco_warp._src.smooth import tendon_armature  # isort: skip

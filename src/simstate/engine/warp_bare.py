@@ -14,8 +14,7 @@ import mujoco
 import warp as wp
 from torch import Tensor
 
-from simstate.engine.bare import BareForward
-from simstate.engine.engine_cfg import WarpCfg
+from simstate.engine.engine_cfg import BareForward, WarpCfg
 
 import mujoco_warp as mjw  # isort: skip
 

@@ -57,7 +57,7 @@ def ang_vel_b(data: EntityReader, frame: Frame) -> reads.Read:
 
 def direction_b(data: EntityReader, direction: Tensor) -> reads.Read:
     """A direction of the world, (1, 3), along the root link's axes."""
-    base = data.index.root_body_id
+    base = data.root_body_id
     return reads.direction_b(direction.numpy(), _field(data, "xquat"), base)
 
 

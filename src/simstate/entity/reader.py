@@ -260,13 +260,20 @@ class EntityReader(Reader):
         ids = getattr(self.index, name)
         return torch.tensor(ids, dtype=torch.int64, device=self.engine.device)
 
+    @property
+    def root_body_id(self) -> int:
+        """Id of the root link in the model."""
+        if self.index.base == "none":
+            raise ModelError(
+                f"Entity {self.name!r} has no body, so it has no root link."
+            )
+        return self.index.root_body_id
+
     def picks(self, frame: Frame) -> Picks:
         """Return the indices of a frame's elements."""
         if frame not in self._picks:
-            if frame.subject == "root" and self.index.base == "none":
-                raise ModelError(
-                    f"Entity {self.name!r} has no body, so it has no root link."
-                )
+            if frame.subject == "root":
+                _ = self.root_body_id  # there must be one
             self._picks[frame] = Picks.resolve(
                 frame, self.index, self.model, self.engine.device
             )

@@ -10,7 +10,7 @@ from simstate.base.contract import UNDECLARED, UNSAID, Contract, spread
 from simstate.base.errors import InvalidInputError, ShapeError
 from simstate.entity import Entity, Quantity
 from simstate.env.entity_cfg import SceneEntityCfg
-from simstate.record.column_units import component_units
+from simstate.record.columns import component_units
 from simstate.world.declared import Reading
 from simstate.world.worlds import worlds_of
 

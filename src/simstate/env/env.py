@@ -113,6 +113,8 @@ class Env(EnvWorlds):
         """A readable name for each column, by the keys of `observation_dims`."""
         self.observation_contracts = {k: x.contracts() for k, x in columns.items()}
         """Unit, axes and point of each column, by the keys of `observation_dims`."""
+        self.observation_terms = {k: tuple(x.terms) for k, x in columns.items()}
+        """The terms of the columns, by the keys of `observation_dims`."""
         self._parts = Parts(self)
         self._is_made = True
 

@@ -212,7 +212,9 @@ class _Part:
         places: Sequence[int],
     ) -> None:
         self.name, self.key, self.places = name, key, places
-        self._env, self._terms = env, terms
+        self._env = env
+        self.terms = terms
+        """Its terms, in the order of the last axis."""
         self._backend = backend_of(env)
         self._diverged = self._backend.array(env.sim.diverged)
         self._width = 0
@@ -222,7 +224,7 @@ class _Part:
     @property
     def spec(self) -> ObservationSpec:
         """Shape, dtype and bounds of an observation of one world."""
-        each = [term.spec for term in self._terms]
+        each = [term.spec for term in self.terms]
         low, high = min(one.low for one in each), max(one.high for one in each)
         return each[0]._replace(
             shape=(*each[0].shape[:-1], self._width), low=low, high=high
@@ -241,7 +243,7 @@ class _Part:
         self, values: Any, invalid: Any, env_ids: Tensor | None
     ) -> InvalidInputError:
         """The error of the first term that has a value which is not finite."""
-        term = next(term for term in self._terms if invalid[..., term.at].any())
+        term = next(term for term in self.terms if invalid[..., term.at].any())
         where = tuple(
             int(axis[0]) for axis in self._backend.xp.where(invalid[..., term.at])
         )
@@ -259,7 +261,7 @@ class Arrays(_Part):
         """
         each = [
             term.observed(value, env_ids)
-            for term, value in zip(self._terms, found, strict=True)
+            for term, value in zip(self.terms, found, strict=True)
         ]
         values = self._backend.array(each[0] if len(each) == 1 else torch.cat(each, -1))
         if each[0].dtype.is_floating_point:
@@ -306,11 +308,11 @@ class Columns(_Part):
 
     def column_names(self) -> list[str]:
         """A readable name for each column."""
-        return [name for term in self._terms for name in term.names()]
+        return [name for term in self.terms for name in term.names()]
 
     def contracts(self) -> list[Contract]:
         """Unit, axes and point of each column."""
-        return [contract for term in self._terms for contract in term.contracts()]
+        return [contract for term in self.terms for contract in term.contracts()]
 
 
 class ColumnBlock:

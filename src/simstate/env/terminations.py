@@ -63,7 +63,7 @@ def terrain_out_of_bounds(
 def joint_pos_out_of_range(
     env: Env, low: float, high: float, asset_cfg: SceneEntityCfg = ROBOT
 ) -> Tensor:
-    """A joint is outside [low, high] [rad or m]; (num_envs,)."""
+    """A joint is outside `low` to `high` [rad or m]; (num_envs,)."""
     data = env.scene[asset_cfg.name].data
     position = chosen(data.joint_pos, asset_cfg.joint_ids)
     return ((position < low) | (position > high)).any(-1)

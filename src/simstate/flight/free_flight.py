@@ -26,7 +26,7 @@ from simstate.math.conventions import PTERA, RigidBodyState
 from simstate.math.conventions.checked_values import as_tensor
 from simstate.math.vector import norm
 from simstate.scene import EntityCfg, SceneCfg
-from simstate.scene.option_words import OPTION_WORDS
+from simstate.scene.physics_options import OPTION_WORDS
 from simstate.simulation import Simulation
 from simstate.step import RK4, Integrator, Strong
 from simstate.step.coupled_stepper import CoupledStepper

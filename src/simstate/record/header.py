@@ -11,8 +11,8 @@ import mujoco
 import numpy as np
 
 from simstate.base.errors import RecordingError
+from simstate.base.mujoco_version import installed_versions
 from simstate.base.printable import printable_values
-from simstate.base.versions import installed_versions
 from simstate.record.compression import DTYPES
 from simstate.step.stepping_host import SteppingHost, forcing_of, timeline_of
 from simstate.world.worlds import worlds_of

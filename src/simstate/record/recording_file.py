@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -302,6 +303,31 @@ class Recording(Closing):
         components = {name: self.labels(name) for name in drawn}
         places = {world: self.place(world) for world in some}
         draw(self, path, places, drawn, components, self.elapsed)
+
+    def share(
+        self,
+        path: str | Path,
+        worlds: Sequence[int] | None = None,
+        *,
+        played_in: Any = None,
+        fps: float = 30.0,
+    ) -> None:
+        """Write the run as one HTML page that needs no server and no network.
+
+        It has the 3-D scene with a timeline, plots with units and contracts, marks of
+        resets, divergences and events, settings, versions, seeds and the checksum of
+        this file, and the command that replays it.
+
+        Args:
+            path: the .html file to write.
+            worlds: ids of the recorded worlds to show; None: the first four.
+            played_in: the Simulation or Env in which the steps are taken again for the
+                scene; None: made as by `replay`.
+            fps: frames of the scene per second of simulated time.
+        """
+        # By name: it replays the file, with modules that are built on this one.
+        sharing = import_module("simstate.data.replay.sharing")
+        sharing.share_recording(self, path, worlds=worlds, played_in=played_in, fps=fps)
 
     # What a replay needs.
 

@@ -16,9 +16,8 @@ import mujoco
 import numpy as np
 import torch
 
+from simstate.base.checks import FINITE, Limits
 from simstate.base.errors import InvalidInputError, ModelError, unknown_name, warn
-from simstate.scene.option_limits import option_limits
-from simstate.scene.option_words import option_value, option_word
 from simstate.scene.scene_cfg import SceneCfg
 
 Users = tuple[str, ...]
@@ -275,3 +274,82 @@ def _authored_bits() -> dict[str, int]:
         spec = mujoco.MjSpec.from_string(f'<mujoco><option {name}="{text}"/></mujoco>')
         bits[name] = int(spec.authored.option)
     return bits
+
+
+_POSITIVE, _NOT_NEGATIVE = Limits(more_than=0), Limits(at_least=0)
+
+
+def _enum(members: type) -> Limits:
+    values = [int(member) for member in members.__members__.values()]  # type: ignore[attr-defined]
+    return Limits(at_least=min(values), at_most=max(values))
+
+
+def _bits(count: int) -> Limits:
+    return Limits(at_least=0, less_than=1 << count)
+
+
+_LIMITS = {
+    "timestep": _POSITIVE,
+    "impratio": _POSITIVE,
+    "cone": _enum(mujoco.mjtCone),
+    "jacobian": _enum(mujoco.mjtJacobian),
+    "solver": _enum(mujoco.mjtSolver),
+    "integrator": _enum(mujoco.mjtIntegrator),
+    "disableflags": _bits(int(mujoco.mjtDisableBit.mjNDISABLE)),
+    "enableflags": _bits(int(mujoco.mjtEnableBit.mjNENABLE)),
+    **dict.fromkeys(
+        (
+            "tolerance", "ls_tolerance", "noslip_tolerance", "ccd_tolerance",
+            "sleep_tolerance", "iterations", "ls_iterations", "noslip_iterations",
+            "ccd_iterations", "sdf_iterations", "sdf_initpoints", "density",
+            "viscosity", "disableactuator",
+        ),
+        _NOT_NEGATIVE,
+    ),
+}  # fmt: skip
+
+
+def option_limits(name: str) -> Limits:
+    """Between which limits the numbers of an option ("cone") must be."""
+    return _LIMITS.get(name, FINITE)
+
+
+OPTION_WORDS: dict[str, dict[str, int]] = {
+    "integrator": {
+        "Euler": mujoco.mjtIntegrator.mjINT_EULER.value,
+        "RK4": mujoco.mjtIntegrator.mjINT_RK4.value,
+        "implicit": mujoco.mjtIntegrator.mjINT_IMPLICIT.value,
+        "implicitfast": mujoco.mjtIntegrator.mjINT_IMPLICITFAST.value,
+    },
+    "cone": {
+        "pyramidal": mujoco.mjtCone.mjCONE_PYRAMIDAL.value,
+        "elliptic": mujoco.mjtCone.mjCONE_ELLIPTIC.value,
+    },
+    "jacobian": {
+        "dense": mujoco.mjtJacobian.mjJAC_DENSE.value,
+        "sparse": mujoco.mjtJacobian.mjJAC_SPARSE.value,
+        "auto": mujoco.mjtJacobian.mjJAC_AUTO.value,
+    },
+    "solver": {
+        "PGS": mujoco.mjtSolver.mjSOL_PGS.value,
+        "CG": mujoco.mjtSolver.mjSOL_CG.value,
+        "Newton": mujoco.mjtSolver.mjSOL_NEWTON.value,
+    },
+}
+"""The choices of each option, with the numbers of MuJoCo's enums."""
+
+
+def option_value(name: str, given: Any) -> Any:
+    """Return MuJoCo's value of an option: the number of a word, others unchanged."""
+    words = OPTION_WORDS.get(name)
+    if words is None or not isinstance(given, str):
+        return given
+    if given not in words:
+        raise unknown_name(name, given, words)
+    return words[given]
+
+
+def option_word(name: str, value: Any) -> Any:
+    """Return the value of an option as MJCF writes it: a choice as its word."""
+    words = {number: word for word, number in OPTION_WORDS.get(name, {}).items()}
+    return words.get(int(value), value) if words else value

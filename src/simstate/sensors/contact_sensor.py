@@ -144,8 +144,8 @@ class ContactSensor(Readings):
     [N·m]; (num_envs, E, 3)."""
     pos_w = _reading(lambda sensor: sensor._acting().pos, "m", 3)
     """Point at which the net force acts: the mean of the contact points, weighted by
-    their forces, or that of several other sides, weighted by their net forces, world
-    axes [m]; (num_envs, E, 3)."""
+    their forces, or that of several other sides, weighted by their net forces, zero
+    without a force, world axes [m]; (num_envs, E, 3)."""
     normal_w = _reading(lambda sensor: sensor._single().normal[:, :, 0], "1", 3)
     """Unit normal of the strongest contact, from the other side to the element, world
     axes; (num_envs, E, 3)."""
@@ -233,10 +233,7 @@ class ContactSensor(Readings):
         net = self._net()
         if self._layout.others == 1:
             return _Acting(-net["torque"][:, :, 0], net["pos"][:, :, 0].clone())
-        size = norm(net["force"])
-        total = size.sum(dim=2, keepdim=True)
-        by_count = net["count"][..., None]
-        weight = torch.where(total > 0.0, size, by_count)
+        weight = norm(net["force"])
         weight = weight / weight.sum(dim=2, keepdim=True).clamp(min=1e-30)
         pos = (weight * net["pos"]).sum(dim=2)
         arm = net["pos"] - pos[:, :, None]

@@ -27,7 +27,7 @@ from simstate.math.vector import greatest
 from simstate.scene import SceneCfg
 from simstate.simulation import Simulation
 from simstate.simulators.capabilities import Capabilities, Feature, Missing
-from simstate.simulators.physics_terms import ALL_TERMS, Terms
+from simstate.simulators.plain_model import ALL_TERMS, Terms
 from simstate.state import State, TensorState, state_dicts
 from simstate.state.apply import States
 from simstate.world.worlds import worlds_of

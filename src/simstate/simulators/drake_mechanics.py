@@ -28,7 +28,7 @@ from simstate.simulators.mechanics import AdaptedMechanics, MechanicalState, of_
 from simstate.simulators.parameters import Parameters
 from simstate.simulators.parameters.body_parameters import canonical, inertia_numbers
 from simstate.simulators.parameters.scene_parameters import IMPLICIT_SERVOS
-from simstate.simulators.physics_terms import ALL_TERMS, NO_TERMS, Terms
+from simstate.simulators.plain_model import ALL_TERMS, NO_TERMS, Terms
 
 _FREE, _BALL = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
 

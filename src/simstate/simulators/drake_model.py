@@ -40,9 +40,7 @@ from simstate.simulators.capabilities import is_linear_coupling
 from simstate.simulators.drives import Drive, drives
 from simstate.simulators.mjcf import link_name, plain_mjcf
 from simstate.simulators.mjcf_parts import ModelNames
-from simstate.simulators.physics_terms import ALL_TERMS, Terms
-from simstate.simulators.plain_model import plain_model
-from simstate.simulators.solver_contacts import may_touch
+from simstate.simulators.plain_model import ALL_TERMS, Terms, may_touch, plain_model
 
 _HINGE = mujoco.mjtJoint.mjJNT_HINGE.value
 _LEFT_TO_US = ("actuator", "tendon", "equality", "contact")

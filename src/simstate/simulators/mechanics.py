@@ -18,7 +18,7 @@ from simstate.simulators.adapted_simulator import AdaptedSimulator, Array, BodyS
 from simstate.simulators.capabilities import Capabilities
 from simstate.simulators.parameters import Parameters, parameters_of
 from simstate.simulators.parameters.scene_parameters import step_as
-from simstate.simulators.physics_terms import Terms, switch_off
+from simstate.simulators.plain_model import Terms, switch_off
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,7 @@ from mujoco import mjx
 from simstate.base.errors import ModelError
 from simstate.simulators.adapted_simulator import AdaptedSimulator, Array, BodyStates
 from simstate.simulators.catalog import info
-from simstate.simulators.physics_terms import ALL_TERMS, Terms, switch_off
-from simstate.simulators.plain_model import plain_model
+from simstate.simulators.plain_model import ALL_TERMS, Terms, plain_model, switch_off
 
 
 class MjxSimulator(AdaptedSimulator):

@@ -24,8 +24,7 @@ from simstate.simulators.parameters.scene_parameters import (
     EXPLICIT_GYROSCOPIC,
     free_bodies_alone,
 )
-from simstate.simulators.physics_terms import ALL_TERMS, NO_TERMS, Terms
-from simstate.simulators.plain_model import plain_model
+from simstate.simulators.plain_model import ALL_TERMS, NO_TERMS, Terms, plain_model
 
 # Of one world: they compile faster than the simulator's batch.
 _forward: Any = jax.jit(mjx.forward)

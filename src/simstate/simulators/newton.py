@@ -22,7 +22,7 @@ from simstate.simulators.adapted_simulator import AdaptedSimulator, Array, BodyS
 from simstate.simulators.catalog import info
 from simstate.simulators.drives import drive_inputs
 from simstate.simulators.newton_model import NewtonModel, newton
-from simstate.simulators.physics_terms import switch_off
+from simstate.simulators.plain_model import switch_off
 
 
 class NewtonSimulator(AdaptedSimulator):

@@ -28,8 +28,7 @@ from simstate.simulators.newton import NewtonFeatherstoneSimulator, NewtonSimula
 from simstate.simulators.newton_model import newton, rotation
 from simstate.simulators.newton_parameters import UNLIMITED, read_parameters
 from simstate.simulators.parameters import Parameters, parameters_of
-from simstate.simulators.physics_terms import ALL_TERMS, NO_TERMS, Terms
-from simstate.simulators.plain_model import plain_model
+from simstate.simulators.plain_model import ALL_TERMS, NO_TERMS, Terms, plain_model
 
 
 class NewtonMechanics(AdaptedMechanics):

@@ -30,9 +30,7 @@ from simstate.simulators.drives import drives
 from simstate.simulators.mjcf import link_name, plain_mjcf
 from simstate.simulators.mjcf_actuators import simple_actuators
 from simstate.simulators.mjcf_parts import ModelNames
-from simstate.simulators.physics_terms import ALL_TERMS, Terms
-from simstate.simulators.plain_model import plain_model
-from simstate.simulators.solver_contacts import may_touch
+from simstate.simulators.plain_model import ALL_TERMS, Terms, may_touch, plain_model
 
 initialise(torch.device("cpu"))
 

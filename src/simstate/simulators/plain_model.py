@@ -7,6 +7,7 @@ an armature and a damping of its own. Other simulators know neither.
 from __future__ import annotations
 
 import copy
+from typing import Literal, TypeAlias
 
 import mujoco
 
@@ -88,3 +89,64 @@ def fold_actuators(model: mujoco.MjModel) -> None:
             own = getattr(model, f"actuator_{what}")
             getattr(model, f"{owner}_{what}")[target] += own[actuator] * gear**2
             own[actuator] = 0.0
+
+
+def may_touch(model: mujoco.MjModel, one: int, two: int) -> bool:
+    """Return True if MuJoCo's filters or a contact pair let two geoms collide."""
+    bits = mujoco.mjtDisableBit
+    off = bits.mjDSBL_CONTACT.value | bits.mjDSBL_CONSTRAINT.value
+    if model.opt.disableflags & off:
+        return False
+    pairs = zip(model.pair_geom1, model.pair_geom2, strict=True)
+    if any({int(a), int(b)} == {one, two} for a, b in pairs):
+        return True
+    bodies = model.geom_bodyid[[one, two]]
+    welded = model.body_weldid[bodies]
+    if welded[0] == welded[1]:
+        return False
+    parents = model.body_weldid[model.body_parentid[welded]]
+    filtering = not model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_FILTERPARENT
+    if (
+        filtering
+        and 0 not in welded
+        and (welded[0] == parents[1] or welded[1] == parents[0])
+    ):
+        return False
+    low, high = sorted(int(b) for b in bodies)
+    if (low << 16) + high in {int(s) for s in model.exclude_signature}:
+        return False
+    types, affinities = model.geom_contype, model.geom_conaffinity
+    return bool(types[one] & affinities[two] or types[two] & affinities[one])
+
+
+Term: TypeAlias = Literal[
+    "actuators", "equalities", "joint limits", "dry friction", "contacts"
+]
+"""Effects in addition to inertia, gravity, springs, dampers and the fluid."""
+Terms: TypeAlias = "frozenset[Term]"
+
+_SWITCHED_OFF = mujoco.mjtDisableBit
+_BITS: dict[Term, int] = {
+    "equalities": _SWITCHED_OFF.mjDSBL_EQUALITY.value,
+    "joint limits": _SWITCHED_OFF.mjDSBL_LIMIT.value,
+    "dry friction": _SWITCHED_OFF.mjDSBL_FRICTIONLOSS.value,
+    "contacts": _SWITCHED_OFF.mjDSBL_CONTACT.value,
+}
+
+NO_TERMS: Terms = frozenset()
+ALL_TERMS: Terms = frozenset[Term](("actuators", *_BITS))
+
+
+def switch_off(model: mujoco.MjModel, terms: Terms) -> None:
+    """Switch off in a MuJoCo model, in place, the terms that are not named.
+
+    Armature and damping that actuators have of their own stay.
+    """
+    for term, bit in _BITS.items():
+        if term not in terms:
+            model.opt.disableflags |= bit
+    if "actuators" not in terms:
+        # Not by the flag: with it MuJoCo Warp 3.17 leaves the joints' dampers out of
+        # its implicit integrators, too.
+        fold_actuators(model)
+        model.actuator_gear[:] = 0.0

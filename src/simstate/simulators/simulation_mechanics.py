@@ -15,7 +15,7 @@ from simstate.simulation import Simulation
 from simstate.simulators.adapted_simulator import Array, BodyStates
 from simstate.simulators.mechanics import MechanicalState, Mechanics, of_masses
 from simstate.simulators.parameters import Parameters, parameters_of
-from simstate.simulators.physics_terms import NO_TERMS, Terms, switch_off
+from simstate.simulators.plain_model import NO_TERMS, Terms, switch_off
 
 
 class SimulationMechanics(Mechanics):

@@ -42,7 +42,7 @@ class HarmonicCoefficients:
     def __post_init__(self) -> None:
         instance_of("c", self.c, Tensor)
         instance_of("s", self.s, Tensor)
-        if self.c.ndim != 2 or self.c.shape != self.s.shape:
+        if self.c.shape != self.c.shape[:1] * 2 or self.c.shape != self.s.shape:
             raise InvalidInputError(
                 "C̄ and S̄ must be square and of one shape, got "
                 f"{tuple(self.c.shape)} and {tuple(self.s.shape)}."

@@ -56,7 +56,6 @@ from simstate.step.stochastic.stochastic import (
     Stochastic,
 )
 from simstate.step.stochastic.stochastic_schemes import STOCHASTIC_SCHEMES
-from simstate.step.stochastic.weak_diagonal import SIEA, SIEB, SMEA, SMEB
 from simstate.step.stochastic.weak_ito import (
     DRI1,
     DRI1NM,
@@ -69,7 +68,7 @@ from simstate.step.stochastic.weak_ito import (
     W2Ito1,
     W2Ito2,
 )
-from simstate.step.stochastic.weak_stratonovich import RS1, RS2
+from simstate.step.stochastic.weak_schemes import RS1, RS2, SIEA, SIEB, SMEA, SMEB
 
 if TYPE_CHECKING:
     from simstate.step.conservation import ConservationReport, report

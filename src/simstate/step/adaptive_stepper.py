@@ -26,7 +26,7 @@ from simstate.step.schemes.tolerances import (
     tolerance,
     tolerance_error,
 )
-from simstate.step.step_counts import StepCounts
+from simstate.step.stepper import StepCounts
 from simstate.step.touches import Touches, make_touches
 from simstate.step.touching import contact_timestep
 from simstate.world.worlds import Worlds

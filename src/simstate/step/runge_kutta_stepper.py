@@ -22,8 +22,7 @@ from simstate.step.processes import Process
 from simstate.step.qpos_state import QPosState
 from simstate.step.schemes.schemes import Explicit
 from simstate.step.stages import Stages
-from simstate.step.step_counts import StepCounts
-from simstate.step.stepper import union
+from simstate.step.stepper import StepCounts, union
 from simstate.step.stochastic.stochastic import Stochastic
 from simstate.world.calls import Scope
 from simstate.world.worlds import Worlds

@@ -1,7 +1,8 @@
-"""Stepper: the interface of everything that advances worlds."""
+"""Stepper: the interface of everything that advances worlds, and its statistics."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -85,3 +86,15 @@ def union(*masks: Tensor | None) -> Tensor | None:
     """Return the mask of worlds that are in any of the masks; None: no world."""
     given = [mask for mask in masks if mask is not None]
     return torch.stack(given).any(dim=0) if given else None
+
+
+@dataclass(frozen=True)
+class StepCounts:
+    """Work that an integrator has done so far, by world; each of shape (num_envs,)."""
+
+    evaluations: Tensor
+    """Number of evaluations of the dynamics."""
+    accepted: Tensor
+    """Number of steps taken."""
+    rejected: Tensor
+    """Number of steps that an adaptive scheme rejected."""

@@ -18,7 +18,7 @@ from simstate.step.forcing import Forcing
 from simstate.step.processes import DrivingNoise, finite_worlds
 from simstate.step.runge_kutta_stepper import RungeKuttaStepper
 from simstate.step.schemes.runge_kutta_schemes import Euler
-from simstate.step.step_counts import StepCounts
+from simstate.step.stepper import StepCounts
 from simstate.step.stochastic.sde_loop import StochasticStep, Vector
 from simstate.step.stochastic.sde_variables import VARIABLES
 from simstate.step.stochastic.step_noise import NoiseStream

@@ -8,7 +8,7 @@ import mujoco
 
 from simstate.engine.fields import FIELDS
 from simstate.entity.explanation import explain
-from simstate.record.column_units import component_units
+from simstate.record.columns import component_units
 from simstate.simulation import Simulation
 from simstate.step.history import Recorded
 

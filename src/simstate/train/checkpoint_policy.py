@@ -35,6 +35,10 @@ class Policy:
         made, actor = resolve_class(settings[part])
         self.run = cfg
         """The run that it is of: the task, and its settings."""
+        self.iterations = int(content.get("iteration", 0))
+        """Updates that are done."""
+        self.seen: dict[str, Tensor] = dict(content.get("seen", {}))
+        """Least and largest values in training, as `SeenRanges` has them."""
         self.network: Any = made(
             grouped(env.observations, env.num_envs),
             settings["obs_groups"],
@@ -42,7 +46,7 @@ class Policy:
             env.action_dim,
             **actor,
         ).to(env.device)
-        self._env = env
+        self._env, self._content = env, content
         try:
             self.network.load_state_dict(content["algorithm"][f"{part}_state_dict"])
         except (RuntimeError, KeyError, TypeError, AttributeError) as error:
@@ -53,6 +57,10 @@ class Policy:
                 f"{env.action_dim} actions."
             ) from error
         self.network.eval()
+
+    def in_env(self, env: Env) -> Policy:
+        """Return the same policy for other worlds of its task."""
+        return Policy(env, self._content)
 
     def __call__(self, observations: Observations) -> Tensor:
         """The actions for observations, float32; shape (num_envs, action_dim)."""

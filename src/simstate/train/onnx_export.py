@@ -29,6 +29,8 @@ from simstate.env.joint_pd_action import JointPdAction
 from simstate.interop.picture_network import ExportedNetwork
 from simstate.scene.index import TargetInputs
 from simstate.train.checkpoint_policy import Policy
+from simstate.train.passport_writer import make_passport
+from simstate.train.policy_passport import KEY
 
 
 def export_onnx(policy: Policy, env: Env, path: Path) -> None:
@@ -38,9 +40,10 @@ def export_onnx(policy: Policy, env: Env, path: Path) -> None:
     them ("policy", or "policy/term"). The memory of a recurrent network is a further
     input "h_in" and output "h_out" (layers, batch, size), for an LSTM also "c_in" and
     "c_out"; it is zero at the start of an episode. The normalisation of observations is
-    a part of the network. The metadata has JSON under
-    "task", "run" (its settings), "step_dt" [s], "observation_names", "action_names" and
-    "actions", the last with what `describe_actions` says.
+    a part of the network. The metadata has JSON under "task", "run" (its settings, with
+    the updates that are done), "step_dt" [s], "observation_names", "action_names",
+    "actions", with what `describe_actions` says, and "passport", with the contract of
+    each column and a proof (see `Passport`).
     """
     network: Any = policy.network.as_onnx(verbose=False).to("cpu").eval()
     columns, inputs = _inputs(env, policy.run.train.actor_group)
@@ -67,13 +70,16 @@ def export_onnx(policy: Policy, env: Env, path: Path) -> None:
             verbose=False,
         )
     model = onnx.load_from_string(buffer.getvalue())
+    run = {k: v for k, v in policy.run.as_dict().items() if k != "output"}
+    run["train"]["iterations"] = policy.iterations  # those of all calls
     facts = {
         "task": policy.run.task,
-        "run": {k: v for k, v in policy.run.as_dict().items() if k != "output"},
+        "run": run,
         "step_dt": env.step_dt,
         "observation_names": columns,
         "action_names": env.action_names,
         "actions": describe_actions(env),
+        KEY: make_passport(policy, env).to_json(),
     }
     text = {key: json.dumps(value) for key, value in facts.items()}
     onnx.helper.set_model_props(model, text)

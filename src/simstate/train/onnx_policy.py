@@ -19,6 +19,8 @@ from simstate.base.onnx_file import onnx_session
 from simstate.env import Env
 from simstate.env.groups import Observations, flat
 from simstate.env.observation_term import ObservationSpec
+from simstate.train.passport_columns import check_fit, check_rate
+from simstate.train.policy_passport import KEY, passport_of
 
 _OUT = {"h_in": "h_out", "c_in": "c_out"}
 """The output that is a recurrent network's next input."""
@@ -57,12 +59,9 @@ class OnnxPolicy:
             env.action_names, self.metadata["action_names"], "actions", str(path)
         )
         """The network's output of each of the environment's columns."""
-        step_dt = float(self.metadata["step_dt"])
-        if abs(step_dt - env.step_dt) > 1e-9:
-            raise InvalidInputError(
-                f"{str(path)!r} was trained to act every {step_dt:g} s, this "
-                f"environment every {env.step_dt:g} s."
-            )
+        check_rate(float(self.metadata["step_dt"]), env, str(path))
+        if KEY in self.metadata:
+            check_fit(passport_of(self._session, str(path)), env, group, str(path))
 
     @property
     def task(self) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from simstate.base.errors import InvalidInputError, warn
 from simstate.base.files import naming_errors, write_atomically
-from simstate.base.versions import LIBRARIES, installed_versions
+from simstate.base.mujoco_version import LIBRARIES, installed_versions
 from simstate.env import tasks
 from simstate.env.setting_changes import with_settings
 from simstate.env.settings import described, settings_of
@@ -24,6 +24,9 @@ from simstate.train.run_cfg import OutputCfg, RunCfg
 
 FILE = "run.json"
 FORMAT = "simstate run 1"
+_DICTIONARIES = ("physics_options", "training_settings", "rsl_rl")
+"""Fields of a TrainCfg that are dictionaries: a run may have other keys in them than
+its task, so that paths of settings are not enough."""
 
 
 def described_run(cfg: RunCfg) -> dict[str, Any]:
@@ -40,6 +43,7 @@ def described_run(cfg: RunCfg) -> dict[str, Any]:
         "start_from": cfg.start_from,
         "teacher": cfg.teacher,
         "settings": {path: described(each.value) for path, each in settings.items()},
+        **{name: described(getattr(cfg.train, name)) for name in _DICTIONARIES},
         "output": dataclasses.asdict(cfg.output),
         "task_file_sha256": _digest(task),
         "versions": installed_versions((*LIBRARIES, "rsl-rl-lib")),
@@ -63,7 +67,8 @@ def read_run_file(path: Path) -> RunCfg:
     content = _content(path)
     try:
         task, settings = content["task"], content["settings"]
-        train = tasks.find(task).train_cfg()
+        only = {name: content[name] for name in _DICTIONARIES if name in content}
+        train = dataclasses.replace(tasks.find(task).train_cfg(), **only)
         cfg = RunCfg(
             task=task,
             train=with_settings(train, "train", settings),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from simstate.base.errors import InvalidInputError
-from simstate.base.figures import new_figure, save_figure
+from simstate.base.samples import new_figure, save_figure
 from simstate.train.run_file import FILE
 from simstate.train.training_logs import PROGRESS, read_progress
 

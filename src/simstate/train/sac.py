@@ -203,7 +203,7 @@ class SoftActorCritic:
         }
 
     def _normalise(self) -> None:
-        """Let the normalisers learn from what was seen since the last update."""
+        """Update the normalisers with the observations since the last update."""
         if self._cfg.normalize_observations:
             seen, judged = (torch.cat(x) for x in zip(*self._fresh, strict=True))
             normaliser: Any = self.actor.obs_normalizer
@@ -256,7 +256,7 @@ class SoftActorCritic:
         optimiser.step()
 
     def train_mode(self) -> None:
-        """Let normalisers learn."""
+        """Enable updates of the normalisers."""
         self.actor.train()
         self.values.train()
 

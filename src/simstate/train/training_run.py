@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, TypeAlias
 
 import torch
 from tensordict import TensorDict
+from torch import Tensor
 
 from simstate.base.checks import whole_number
 from simstate.base.errors import InvalidInputError, SimStateError, SnapshotError
@@ -43,7 +43,7 @@ from simstate.train.checkpoint import (
 )
 from simstate.train.core_seconds import CoreSeconds, TimedEnv
 from simstate.train.early_stopping import EarlyStopping
-from simstate.train.episodes import EpisodeStatistics
+from simstate.train.episodes import EpisodeStatistics, SeenRanges
 from simstate.train.explicit_ppo import ExplicitPPO
 from simstate.train.film import Film
 from simstate.train.progress import Progress, Report, no_report
@@ -83,11 +83,8 @@ class TrainingRun:
         self.run_dir = run_dir
         torch.manual_seed(cfg.seed)
         check_memory(cfg)
-        env_cfg = cfg.env_cfg()
+        env_cfg = cfg.training_env_cfg()
         env_cfg.divergence_dump_dir = run_dir / "diverged"
-        if cfg.train.physics_options:
-            options = {**env_cfg.scene.options, **cfg.train.physics_options}
-            env_cfg.scene = dataclasses.replace(env_cfg.scene, options=options)
         self.core_seconds = CoreSeconds()
         """CPU time by part [s]."""
         with self.core_seconds("creating worlds"):
@@ -97,7 +94,8 @@ class TrainingRun:
         """An Env of the task in this process, for its names and sizes."""
         self._worlds = RslRlVecEnv(self.env)
         self._teacher = _teacher(cfg, checkpoint)
-        with self.core_seconds("creating networks"):
+        # One thread: orthogonal weights depend on the number of threads.
+        with self.core_seconds("creating networks"), OneTorchThread():
             self.algorithm: Any = make_algorithm(
                 self._worlds,
                 cfg.train,
@@ -111,6 +109,7 @@ class TrainingRun:
         """Best mean return so far, and whether it is worth going on."""
         self._best: Content | None = None
         """The best policy, if it has not been written yet."""
+        self._seen = SeenRanges()
         self._film: Film | None = None
         self.after_step: Callable[[], None] = _nothing
         """Called after every step of the worlds, to look at them."""
@@ -225,6 +224,7 @@ class TrainingRun:
             for _ in range(self.cfg.train.steps_per_env):
                 with spent("policy"):
                     action = self.algorithm.act(seen).to(self.env.device)
+                    self._see(seen, action)
                 with spent("terms and resets"):
                     seen, reward, done, extras = self._worlds.step(action)
                 with spent("policy"):
@@ -236,6 +236,13 @@ class TrainingRun:
             with spent("policy"):
                 self.algorithm.compute_returns(seen)
         return seen
+
+    def _see(self, seen: TensorDict, action: Tensor) -> None:
+        """Record the ranges of what the actor sees and does."""
+        group = self.cfg.train.actor_group
+        names = [str(name) for name in seen.keys()]  # noqa: SIM118
+        own = {name: seen[name] for name in names if name.split("/")[0] == group}
+        self._seen.add({**own, "action": action})
 
     def _update(self, threads: int) -> dict[str, float]:
         """Learn from what was gathered; the losses by name."""
@@ -294,6 +301,7 @@ class TrainingRun:
                     "run": self.cfg.as_dict(),
                     "iteration": self.iteration,
                     "algorithm": self.algorithm.save(),
+                    "seen": self._seen.ranges,
                 }
             )
 
@@ -323,6 +331,7 @@ class TrainingRun:
             "env": {"header": snapshot.header, "slots": snapshot.slots},
             "episodes": self._episodes.save(),
             "stopping": self.stopping.save(),
+            "seen": dict(self._seen.ranges),
         }
         if self._teacher is not None:
             content["teacher"] = self._teacher["run"]
@@ -383,6 +392,7 @@ class TrainingRun:
             self.stopping.load(content.get("stopping", self.stopping.save()))
             self.env.restore(Snapshot(**content["env"]))
             self._episodes.load(content["episodes"])
+            self._seen.ranges = dict(content.get("seen", {}))
             torch.set_rng_state(content["rng"])
         except (
             KeyError, IndexError, TypeError, AttributeError, ValueError, RuntimeError,

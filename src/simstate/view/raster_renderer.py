@@ -1,20 +1,15 @@
 """The renderer without OpenGL: meshes of the model as triangles for `raster.Canvas`."""
 
-# mjviser and trimesh come with partial type information.
-# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
-# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false
-
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import mujoco
 import numpy as np
-from mjviser.conversions import merge_geoms
 
 from simstate.view.floor import Shadow, floor_of
+from simstate.view.geom_parts import GeomPart, part_of
 from simstate.view.geometry import VISIBLE, geoms_of_bodies
 from simstate.view.one_world import OneWorld, model_of_world
 from simstate.view.raster import Canvas, Texels
@@ -28,28 +23,12 @@ _SOLID = 0.9999
 
 
 @dataclass(frozen=True)
-class _Part:
-    """The triangles of a geom, in its body's axes."""
-
-    body: int
-    corners: np.ndarray
-    """[m]; (n, 3, 3)."""
-    colours: np.ndarray
-    """0 … 255; (n, 3)."""
-    opacity: float
-    image: np.ndarray | None = None
-    """0 … 255; (height, width, 3)."""
-    uv: np.ndarray | None = None
-    """Texture coordinates of the corners; (n, 3, 2)."""
-
-
-@dataclass(frozen=True)
 class _Drawn:
     """Triangles where they are drawn, world axes [m]."""
 
     corners: np.ndarray
     colours: np.ndarray
-    part: _Part | None = None
+    part: GeomPart | None = None
     casts: bool = True
     """True if they cast a shadow."""
 
@@ -163,40 +142,10 @@ def _own_model(one: OneWorld) -> mujoco.MjModel:
     return model_of_world(parts, one.world)
 
 
-def _parts(model: mujoco.MjModel) -> list[_Part]:
+def _parts(model: mujoco.MjModel) -> list[GeomPart]:
     """The triangles of all geoms that are shown."""
-    found: list[_Part] = []
-    for (body, group), geoms in geoms_of_bodies(model).items():
-        if group not in VISIBLE:
-            continue
-        for geom in geoms:
-            mesh: Any = merge_geoms(model, [geom])
-            visual = mesh.visual
-            image, uv = _image_of(mesh)
-            if not hasattr(visual, "face_colors"):
-                visual = visual.to_color()
-                visual.mesh = mesh
-            colours = np.asarray(visual.face_colors)[:, :3].astype(np.float64)
-            if colours.shape[0] != len(mesh.faces):
-                colours = np.tile(colours[:1], (len(mesh.faces), 1))
-            alpha = float(rgba_of(model, geom)[3])
-            opacity = 1.0 - (1.0 - alpha) ** 2  # MuJoCo draws glass twice
-            corners = np.asarray(mesh.triangles)
-            found.append(_Part(body, corners, colours, opacity, image, uv))
-    return found
-
-
-def _image_of(mesh: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """The image on a mesh and its corners' texture coordinates, if it has one."""
-    material: Any = getattr(mesh.visual, "material", None)
-    image = getattr(material, "baseColorTexture", None)
-    uv = getattr(mesh.visual, "uv", None)
-    if image is None or uv is None:
-        return None, None
-    factor = material.baseColorFactor
-    tint = np.ones(3) if factor is None else np.asarray(factor)[:3] / 255.0
-    pixels = np.asarray(image.convert("RGB"), dtype=np.float64) * tint
-    return pixels, np.asarray(uv)[np.asarray(mesh.faces)]
+    shown = (g for (_, group), g in geoms_of_bodies(model).items() if group in VISIBLE)
+    return [part_of(model, geom) for geoms in shown for geom in geoms]
 
 
 def _texels(drawn: Sequence[_Drawn]) -> Texels | None:

@@ -14,8 +14,7 @@ from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Ids, Selection, Values, as_values, select
 from simstate.engine import CONSTANT_INPUTS, Engine, Stage
 from simstate.engine.choices import check_of
-from simstate.engine.mesh_bounds import MeshBounds
-from simstate.engine.shortcuts import Shortcuts
+from simstate.engine.model_repairs import MeshBounds, Shortcuts
 from simstate.world import Ledger, Slot, Write
 from simstate.world.freshness import ReadOwner
 

@@ -210,6 +210,28 @@ def test_divergences_come_again(tmp_path, mode):
     assert "shoulder" in steps[1].call["diverged"]["1"]
 
 
+def test_a_divergence_that_does_not_come_again_names_its_world(tmp_path):
+    def made(push: float) -> Simulation:
+        def force(t, sim):
+            late = sim.time[[1, 2]] > 0.004
+            sim.data.qfrc_applied[[1, 2], 0] += torch.tensor([0.1, push]) * late
+
+        sim = Simulation(scene(), 3, on_divergence="mask")
+        sim.add_force(force)
+        return sim
+
+    path, sim = tmp_path / "run.simrec", made(1e30)
+    with sim.record(path, fields=["qpos"]):
+        sim.step(3, env_ids=[0])
+        for _ in range(4):
+            sim.step()
+    assert sim.diverged.tolist() == [False, False, True]
+    found = replay(path, made(0.2)).first
+    assert (found.world, found.column) == (2, "diverged")
+    assert found.time == pytest.approx(0.012)  # of that world: 0 has moved three more
+    assert "worlds [] diverged" in str(found)
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 def test_divergences_and_restores_on_other_threads(tmp_path, threads):
     path = tmp_path / "run.simrec"

@@ -103,6 +103,49 @@ def test_relative_motion_is_the_rate_of_the_relative_pose() -> None:
         assert torch.allclose((high - low) / (2 * h), rate, atol=1e-4)
 
 
+def test_motion_in_the_world_and_of_the_world() -> None:
+    """Without other axes, numbers are MuJoCo's own, and the world's are opposite."""
+    sim = _two(2)
+    hand, seen = sim.relative("arm/hand"), sim.relative("world", "arm/hand")
+    back = sim.relative("world", "arm/hand", "world")
+    qvel, qacc = sim.data.qvel.clone(), acceleration_of(sim)
+    site = sim.model.site("arm/hand").id
+    for world in range(2):
+        data = mujoco.MjData(sim.model)
+        data.qpos[:], data.qvel[:] = sim.data.qpos[world], sim.data.qvel[world]
+        mujoco.mj_forward(sim.model, data)
+        vel, quat = np.zeros(6), np.zeros(4)
+        mujoco.mj_objectVelocity(
+            sim.model, data, mujoco.mjtObj.mjOBJ_SITE, site, vel, 0
+        )
+        mujoco.mju_mat2Quat(quat, data.site_xmat[site])
+        np.testing.assert_allclose(hand.pos[world], data.site_xpos[site], atol=1e-12)
+        np.testing.assert_allclose(hand.lin_vel[world], vel[3:], atol=1e-12)
+        np.testing.assert_allclose(hand.ang_vel[world], vel[:3], atol=1e-12)
+        assert abs(abs(hand.quat[world].numpy() @ quat) - 1.0) < 1e-12
+    assert torch.allclose(quaternion.conjugate(hand.quat), seen.quat, atol=1e-12)
+    assert torch.allclose(back.pos, -hand.pos, atol=1e-12)
+    assert torch.allclose(back.ang_vel, -hand.ang_vel, atol=1e-12)
+    for frame in (hand, seen, back):
+        product = (frame.jacobian @ sim.data.qvel[..., None])[..., 0]
+        both = torch.cat([frame.lin_vel, frame.ang_vel], dim=-1)
+        assert torch.allclose(product, both, atol=1e-12)
+    frames, snapshot, h = (hand, seen), sim.snapshot(), 1e-5
+    kept = [(one.lin_vel, one.lin_acc, one.ang_acc) for one in frames]
+    wanted = [[value.clone() for value in values] for values in kept]
+    found = []
+    for sign in (-1, 1):
+        sim.restore(snapshot)
+        _move(sim, qvel, qacc, sign * h)
+        found.append([(f.pos.clone(), f.lin_vel.clone()) for f in frames])
+    for values, copies in zip(kept, wanted, strict=True):
+        assert all(torch.equal(*pair) for pair in zip(values, copies, strict=True))
+    for k in range(2):
+        for order in range(2):
+            rate = (found[1][k][order] - found[0][k][order]) / (2 * h)
+            assert torch.allclose(rate, wanted[k][order], atol=1e-4)
+
+
 def _move(sim: Simulation, qvel, qacc, h: float) -> None:
     """The state h later, to second order, by MuJoCo's own integration of positions."""
     for world in range(sim.num_envs):

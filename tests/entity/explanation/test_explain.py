@@ -154,6 +154,62 @@ def test_controls_by_actuator_type(name, kind, unit, words):
         assert word in " ".join(str(value) for value in vars(element).values())
 
 
+AFFINE = 'biastype="affine"'
+NEAR_MISSES = {
+    f'gainprm="3" {AFFINE} biasprm="0 -3 -1"': "position",
+    f'gainprm="3" {AFFINE} biasprm="0 -3 0" dyntype="filter"': "position",
+    f'gainprm="3" {AFFINE} biasprm="1 -3 -1"': "general",
+    f'gainprm="3" {AFFINE} biasprm="0 -2 -1"': "general",
+    f'gainprm="3" {AFFINE} biasprm="0 -3 -1" dyntype="integrator"': "intvelocity",
+    f'gainprm="1" {AFFINE} biasprm="1 -1 -1" dyntype="integrator"': "general",
+    f'gainprm="3" {AFFINE} biasprm="0 0 -3"': "velocity",
+    f'gainprm="3" {AFFINE} biasprm="0 0 -3" dyntype="filterexact"': "velocity",
+    f'gainprm="3" {AFFINE} biasprm="0 0 -3" dyntype="integrator"': "general",
+    f'gainprm="3" {AFFINE} biasprm="1 0 -3"': "general",
+    f'gainprm="3" {AFFINE} biasprm="1 1 -3"': "general",
+    f'gainprm="3" {AFFINE} biasprm="0 0 -2"': "general",
+    f'gainprm="0" {AFFINE} biasprm="0 0 0"': "general",
+    'gainprm="3"': "motor",
+    'gainprm="3" dyntype="integrator"': "general",
+    'gaintype="affine" gainprm="0 0 -2"': "damper",
+    'gaintype="affine" gainprm="0 0 0"': "damper",
+    'gaintype="affine" gainprm="0 0 2"': "general",
+    'gaintype="affine" gainprm="1 0 -2"': "general",
+    'gaintype="affine" gainprm="0 1 -2"': "general",
+    'gaintype="affine" gainprm="0 0 -2" dyntype="filter"': "general",
+    f'gaintype="affine" gainprm="0 0 -2" {AFFINE} biasprm="0 0 2"': "general",
+}
+
+
+def test_an_actuator_is_named_after_the_shortcut_that_it_equals():
+    entries = "".join(
+        f'<general name="a{k}" joint="hinge" {text}/>'
+        for k, text in enumerate(NEAR_MISSES)
+    )
+    start, end = ACTUATORS.split("<actuator>")[0], "</mujoco>"
+    model = mujoco.MjModel.from_xml_string(
+        f"{start}<actuator>{entries}</actuator>{end}"
+    )
+    controls = simstate.explain(model).select("ctrl")
+    kinds = [one.element.partition(" actuator")[0] for one in controls]
+    assert dict(zip(NEAR_MISSES, kinds, strict=True)) == NEAR_MISSES
+
+
+def test_a_gain_of_a_motor_is_part_of_its_meaning():
+    elements = simstate.explain(ACTUATORS)
+    plain = next(e for e in elements.select("ctrl") if "'motor'" in e.element)
+    assert plain.meaning == "force or torque, times the gear 3"
+    scaled = ACTUATORS.replace(
+        '<motor name="pull" tendon="fixed"/>',
+        '<general name="pull" joint="hinge" gainprm="7" gear="3"/>',
+    )
+    found = simstate.explain(scaled).select("ctrl")
+    pull = next(e for e in found if "'pull'" in e.element)
+    assert (
+        pull.meaning == "what gain 7 times gives the force or torque, times the gear 3"
+    )
+
+
 def test_activations():
     acts = simstate.explain(ACTUATORS).select("act")
     by_name = {e.element.split("'")[1]: e for e in acts}

@@ -206,7 +206,7 @@ class _Comparison:
             self._found.steps += 1
             self._elapsed += self._recording.span(step)
             if self._player.diverged is not None:
-                self._differs("diverged", self._player.diverged)
+                self._differs("diverged", *self._player.diverged)
             if is_env:
                 self._compare(samples, at, self._later)
                 self._count_sample(begun)
@@ -304,11 +304,11 @@ class _Comparison:
             )  # fmt: skip
             return
 
-    def _differs(self, column: str, what: str) -> None:
+    def _differs(self, column: str, world: int, what: str) -> None:
         if self._found.first is None:
-            time = float(self._player.sim.time[0])
+            time = float(self._player.sim.time[world])
             self._found.first = ReplayDifference(
-                self._player.step, 0, time, column, what, 0.0, 1.0
+                self._player.step, world, time, column, what, 0.0, 1.0
             )
 
 

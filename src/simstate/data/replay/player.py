@@ -44,8 +44,8 @@ class Player:
         self.owners: tuple[Owner, ...] = ("sim", "env") if self.env else ("sim",)
         self.step = 0
         """Steps that were taken, counted from the beginning of the recording."""
-        self.diverged: str | None = None
-        """Recorded treatment of a diverged world that did not occur."""
+        self.diverged: tuple[int, str] | None = None
+        """World that diverged only now or only in the recording, and a description."""
         self._after: dict[str, Tensor] = {}
         self.columns, self.left_out = self._find_columns()
 
@@ -154,7 +154,9 @@ class Player:
         except DivergenceError as error:
             worlds = error.env_ids
         if sorted(map(int, expected or ())) != worlds[: len(expected or worlds)]:
-            self.diverged = f"worlds {worlds} diverged, recorded was {expected}"
+            other = {*map(int, expected or ())} ^ {*worlds}
+            text = f"worlds {worlds} diverged, recorded was {expected}"
+            self.diverged = min(other), text
 
     def _rows(self, change: Change) -> Selection:
         select = worlds_of(self.sim).select

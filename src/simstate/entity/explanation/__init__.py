@@ -8,9 +8,8 @@ import mujoco
 
 from simstate.entity import SceneEntities
 from simstate.entity.explanation.actuator_meanings import explain_actuator
-from simstate.entity.explanation.body_meanings import explain_body
 from simstate.entity.explanation.element import FIELDS, ElementInfo, Explanation
-from simstate.entity.explanation.joint_meanings import explain_joint
+from simstate.entity.explanation.joint_meanings import explain_body, explain_joint
 from simstate.entity.explanation.names import ElementNames
 from simstate.entity.host import Host
 from simstate.scene import EntityIndex, SceneCfg, build_scene

@@ -1,4 +1,4 @@
-"""Meanings of the elements of qpos and qvel, by joint type."""
+"""Meanings of the elements of qpos and qvel, by joint type, and of xfrc_applied."""
 
 from __future__ import annotations
 
@@ -197,3 +197,39 @@ _KINDS: dict[int, tuple[str, _Explain, _Explain]] = {
     mujoco.mjtJoint.mjJNT_SLIDE.value: ("slide", _slide_position, _slide_velocity),
     mujoco.mjtJoint.mjJNT_HINGE.value: ("hinge", _hinge_position, _hinge_velocity),
 }
+
+
+_FORCE = (
+    "taken for a force at the body's origin, or along body axes; it acts until it is "
+    "overwritten"
+)
+_TORQUE = (
+    "taken for body axes, as the angular velocity in qvel is; a force at another point "
+    "adds (point − COM) × force"
+)
+
+
+def explain_body(names: ElementNames, body: int) -> list[ElementInfo]:
+    """The six elements of xfrc_applied of one body."""
+    entity, label = names.of("body", body)
+    found: list[ElementInfo] = []
+    for k in range(6):
+        is_force = k < 3
+        what = "force on" if is_force else "torque on"
+        mistake = _FORCE if is_force else _TORQUE
+        if body == 0:
+            mistake = "expected to move something: the world does not"
+        found.append(
+            ElementInfo(
+                field="xfrc_applied",
+                index=(body, k),
+                entity=entity,
+                element=f"body {label}",
+                meaning=f"{'xyz'[k % 3]} of the {what} body {label}",
+                point="centre of mass" if is_force else "any",
+                axes="world",
+                unit="N" if is_force else "N·m",
+                mistake=mistake,
+            )
+        )
+    return found

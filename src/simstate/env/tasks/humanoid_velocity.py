@@ -11,6 +11,7 @@ from simstate.env import (
     JointPositionActionCfg,
     RewardTermCfg,
     SceneEntityCfg,
+    SymmetryCfg,
     TerminationTermCfg,
     TrainCfg,
     VelocityCommandCfg,
@@ -74,6 +75,7 @@ def env_cfg() -> EnvCfg:
             ),
         },
         events=disturbed(0.05, 0.2, HINGES),
+        symmetry=SymmetryCfg(phase_shift=0.5),  # the feet take turns
     )
 
 

@@ -27,7 +27,7 @@ from simstate.simulators.catalog import info
 from simstate.simulators.makers import make, make_mechanics
 from simstate.simulators.mechanics import MechanicalState, MujocoMechanics
 from simstate.simulators.parameters import compare_parameters
-from simstate.simulators.physics_terms import ALL_TERMS
+from simstate.simulators.plain_model import ALL_TERMS
 
 __all__ = [
     "Alignment",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from simstate.base.figures import new_figure, save_figure
+from simstate.base.samples import new_figure, save_figure
 from simstate.simulators.align.findings import Alignment
 
 

@@ -12,7 +12,6 @@ from simstate.step.stochastic.stochastic import (
     RKMilstein,
     Stochastic,
 )
-from simstate.step.stochastic.weak_diagonal import SIEA, SIEB, SMEA, SMEB
 from simstate.step.stochastic.weak_ito import (
     DRI1,
     DRI1NM,
@@ -25,7 +24,7 @@ from simstate.step.stochastic.weak_ito import (
     W2Ito1,
     W2Ito2,
 )
-from simstate.step.stochastic.weak_stratonovich import RS1, RS2
+from simstate.step.stochastic.weak_schemes import RS1, RS2, SIEA, SIEB, SMEA, SMEB
 
 STOCHASTIC_SCHEMES: dict[str, type[Stochastic]] = {
     scheme.__name__.lower(): scheme

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from simstate.base.checks import as_path
-from simstate.base.figures import check_figure_file, new_figure, save_figure
 from simstate.base.files import write_atomically
+from simstate.base.samples import check_figure_file, new_figure, save_figure
 from simstate.study.dispersions.bounds import (
     mean_bounds,
     proportion_bounds,

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from simstate.base.checks import as_path
-from simstate.base.figures import new_figure
 from simstate.base.files import write_atomically
+from simstate.base.samples import new_figure
 from simstate.study.identification.fit import Fit
 
 MOST_COMPONENTS = 12

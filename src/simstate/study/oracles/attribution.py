@@ -15,7 +15,7 @@ import mujoco
 import numpy as np
 import torch
 
-from simstate.engine.bare import BareForward
+from simstate.engine.engine_cfg import BareForward
 from simstate.simulation import Simulation
 from simstate.study.oracles.reference import Reference
 from simstate.study.oracles.verdicts import Check, relative_error

@@ -1,0 +1,288 @@
+"""Passport: the contract of a policy's columns, carried by its ONNX file.
+
+passport = read_passport("policy.onnx")  # neither torch nor MuJoCo is needed
+[(one.name, one.unit, one.low, one.high) for one in passport.observations]
+"""
+
+# ONNX Runtime comes without type information.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simstate.base.errors import InvalidInputError
+from simstate.base.onnx_file import onnx_session
+
+FORMAT = "simstate passport 1"
+KEY = "passport"
+"""Key of the metadata of an ONNX file."""
+ACTION, CLOCK, COMMAND = "action", "clock", "command."
+"""Sources that are no quantities: the last action, the episode's clock, commands."""
+PROOF_STEPS = 64
+PROOF_ERROR = 1e-4
+"""Largest difference from the proof's actions: that of other processors' rounding."""
+_WITHOUT = (
+    "Only policies that this version of simstate exports have one: train, or run "
+    "`simstate train --resume --run-dir RUN` on the finished run, which writes its "
+    "policy.onnx again."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassportColumn:
+    """A column of the network's input or output; their order is the network's.
+
+    An input is (value − offset), brought into `clip`, × scale, of `age` steps before
+    the latest that is known; an output is an action, which requests the value
+    offset + scale × action, brought into `clip`.
+    """
+
+    name: str
+    term: str
+    """Observation or action term of the task."""
+    source: str
+    """Signal that it is a component of: a quantity such as "robot.joint_pos", "action",
+    "command.NAME", "clock", or the term's name if it is none of these."""
+    component: str
+    """Name of the component: a joint, "x", "cos"."""
+    unit: str
+    """Unit of the value, before scale."""
+    axes: str
+    point: str
+    sign: str
+    """Direction in which the value is positive."""
+    scale: float
+    offset: float
+    """Default joint position, and the like [unit]."""
+    clip: tuple[float, float] | None
+    age: int = 0
+    """Control steps, of a history."""
+    delay: tuple[int, int] = (0, 0)
+    """Least and largest delay in training [control steps]."""
+    noise_std: float = 0.0
+    """Deviation of the noise in training [unit]."""
+    period_s: float | None = None
+    """Period of a clock [s]."""
+    low: float = 0.0
+    """Least value in training [unit], noise included."""
+    high: float = 0.0
+    """Largest value in training [unit]."""
+    mean: float = 0.0
+    """Mean of the trained policy's runs [unit]."""
+    std: float = 0.0
+    """Deviation of the trained policy's runs [unit]."""
+    is_action: bool = False
+
+    def value_of(self, column: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the values [unit] of what the network reads or writes."""
+        if self.is_action:
+            return self.offset + self.scale * column
+        return column / (self.scale or 1.0) + self.offset
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passport:
+    """The contract of a policy: its columns, its origin and a proof."""
+
+    task: str
+    seed: int
+    iterations: int
+    """Updates that are done."""
+    engine: str
+    step_dt: float
+    """Time between two actions [s]."""
+    ranges_from: str
+    """"training", or "export" if training did not record them."""
+    observations: tuple[PassportColumn, ...]
+    actions: tuple[PassportColumn, ...]
+    pictures: Mapping[str, tuple[int, ...]]
+    """Shapes of further inputs (H, W, C)."""
+    joints: Mapping[str, tuple[str, ...]]
+    """Names of each entity's joints, in the order of its file."""
+    versions: Mapping[str, str]
+    proof: Mapping[str, NDArray[Any]]
+    """Inputs by name, and "actions": consecutive steps of a run; (steps, …)."""
+
+    @property
+    def rate(self) -> float:
+        """Actions per second [Hz]."""
+        return 1.0 / self.step_dt
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the passport as JSON holds it; arrays as base64 of little-endian."""
+        facts = {"format": FORMAT, **dataclasses.asdict(self)}
+        facts["proof"] = {name: _packed(x) for name, x in self.proof.items()}
+        return facts
+
+    @staticmethod
+    def from_json(facts: Mapping[str, Any]) -> Passport:
+        """Return the passport that `to_json` described."""
+        if facts["format"] != FORMAT:
+            raise ValueError(f"its format is {facts['format']!r}, not {FORMAT!r}")
+        names = {field.name for field in dataclasses.fields(Passport)}
+        values = {name: facts[name] for name in names}
+        for key in ("observations", "actions"):
+            values[key] = tuple(_column(one) for one in facts[key])
+        values["pictures"] = {k: tuple(x) for k, x in facts["pictures"].items()}
+        values["joints"] = {k: tuple(x) for k, x in facts["joints"].items()}
+        values["proof"] = {k: _unpacked(x) for k, x in facts["proof"].items()}
+        passport = Passport(**values)
+        if not (passport.actions and passport.step_dt > 0.0):
+            raise ValueError("it has no actions or no control rate")
+        return passport
+
+
+class PassportPolicy:
+    """The network of an ONNX file and its passport, which it must fit."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._session = onnx_session(self.path)
+        self.passport = passport_of(self._session, str(path))
+        """Contract of the columns."""
+        inputs = {one.name: one for one in self._session.get_inputs()}
+        known = {"obs", *self.passport.pictures}
+        self.states = {k: _state_like(x) for k, x in inputs.items() if k not in known}
+        """First values of the inputs that carry memory from step to step."""
+        self._check_sizes(inputs)
+
+    def actions(self, inputs: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
+        """Return the actions of consecutive steps, (steps, n), of inputs (steps, …)."""
+        if not self.states:
+            return self._session.run(["actions"], dict(inputs))[0]
+        states, found = dict(self.states), list[Any]()
+        names = ["actions", *(state_output(name) for name in states)]
+        for k in range(len(next(iter(inputs.values())))):
+            now = {name: x[k : k + 1] for name, x in inputs.items()}
+            action, *new = self._session.run(names, {**now, **states})
+            states = dict(zip(states, new, strict=True))
+            found.append(action)
+        return np.concatenate(found)
+
+    def proof_error(self) -> float:
+        """Return the largest difference between the proof's actions and the network's.
+
+        Raise if it is more than rounding: the weights are not those of the passport.
+        """
+        proof = dict(self.passport.proof)
+        wanted = proof.pop("actions")
+        error = float(np.abs(self.actions(proof) - wanted).max())
+        if not error <= PROOF_ERROR:
+            raise InvalidInputError(
+                f"The network of {str(self.path)!r} does not reproduce the proof in "
+                f"its passport: actions differ by {error:.3g}. The weights are not "
+                "those that were exported: export the policy again."
+            )
+        return error
+
+    def _check_sizes(self, inputs: Mapping[str, Any]) -> None:
+        """Raise unless the network has the passport's columns."""
+        passport = self.passport
+        wanted = {"obs": len(passport.observations)} if passport.observations else {}
+        outputs = {one.name: one.shape for one in self._session.get_outputs()}
+        sizes = {k: x.shape[-1] for k, x in inputs.items() if k == "obs"}
+        sizes["actions"] = outputs.get("actions", [None])[-1]
+        sizes = {k: n for k, n in sizes.items() if isinstance(n, int)}
+        wanted["actions"] = len(passport.actions)
+        states = {state_output(name) for name in self.states}
+        missing = ({"actions"} | states) - set(outputs)
+        missing |= ({"obs"} & set(wanted) | set(passport.pictures)) - set(inputs)
+        if missing or any(wanted[k] != n for k, n in sizes.items()):
+            raise InvalidInputError(
+                f"The network of {str(self.path)!r} does not fit its passport, which "
+                f"has columns {wanted}; the network has {sizes}"
+                f"{f' and lacks {sorted(missing)}' if missing else ''}. The file was "
+                f"altered. {_WITHOUT}"
+            )
+
+
+def read_passport(path: str | Path) -> Passport:
+    """Return the passport of an ONNX file; raise if it has none."""
+    return passport_of(onnx_session(Path(path)), str(path))
+
+
+def passport_of(session: Any, path: str) -> Passport:
+    """Return the passport in a session's metadata; raise if there is none."""
+    metadata = session.get_modelmeta().custom_metadata_map
+    if KEY not in metadata:
+        origin = "was exported by an earlier version of simstate"
+        if "observation_names" not in metadata:
+            origin = "is not a policy that simstate exported"
+        raise InvalidInputError(f"{path!r} has no passport: it {origin}. {_WITHOUT}")
+    try:
+        return Passport.from_json(json.loads(metadata[KEY]))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InvalidInputError(
+            f"The passport of {path!r} is damaged, or of another version: {error!r}. "
+            f"{_WITHOUT}"
+        ) from error
+
+
+def state_output(name: str) -> str:
+    """Return the output that becomes a state input at the next step ("h_in")."""
+    return f"{name.removesuffix('_in')}_out"
+
+
+def observed(
+    columns: Sequence[PassportColumn], signals: Mapping[str, NDArray[np.float64]]
+) -> NDArray[np.float32]:
+    """Return the network's inputs (steps, columns) of values [unit] at these steps.
+
+    `signals` has a column for each of a source, as `components` orders them. Values
+    from before the first step are those of the first, as after a reset.
+    """
+    found = np.empty((len(next(iter(signals.values()))), len(columns)), np.float32)
+    places = {source: components(columns, source) for source in signals}
+    steps = np.arange(len(found))
+    for k, one in enumerate(columns):
+        values = signals[one.source][:, places[one.source].index(one.component)]
+        values = (values - one.offset).astype(np.float32)
+        if one.clip is not None:
+            values = values.clip(*one.clip)
+        found[:, k] = (values * np.float32(one.scale))[(steps - one.age).clip(0)]
+    return found
+
+
+def components(columns: Sequence[PassportColumn], source: str) -> list[str]:
+    """Return the names of a source's components, in the order of the columns."""
+    return list(dict.fromkeys(c.component for c in columns if c.source == source))
+
+
+def _column(facts: Mapping[str, Any]) -> PassportColumn:
+    values = dict(facts)
+    for key in ("clip", "delay"):
+        values[key] = None if values[key] is None else tuple(values[key])
+    for key in ("scale", "offset", "low", "high", "mean", "std"):
+        values[key] = float(values[key])
+    return PassportColumn(**values)
+
+
+def _state_like(tensor: Any) -> NDArray[np.float32]:
+    """Return zeros in the shape of a state input, for one world."""
+    shape = [n if isinstance(n, int) else 1 for n in tensor.shape]
+    return np.zeros(shape, np.float32)
+
+
+def _packed(array: NDArray[Any]) -> dict[str, Any]:
+    little = array.astype(array.dtype.newbyteorder("<"))
+    text = base64.b64encode(little.tobytes()).decode()
+    return {"shape": list(array.shape), "dtype": str(array.dtype), "base64": text}
+
+
+def _unpacked(facts: Mapping[str, Any]) -> NDArray[Any]:
+    if facts["dtype"] not in ("float32", "uint8", "int32"):
+        raise ValueError(f"an array has the dtype {facts['dtype']!r}")
+    data = base64.b64decode(facts["base64"], validate=True)
+    little = np.dtype(cast("str", facts["dtype"])).newbyteorder("<")
+    return np.frombuffer(data, little).reshape(facts["shape"]).astype(facts["dtype"])
