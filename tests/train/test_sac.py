@@ -13,7 +13,7 @@ from torch.distributions.transforms import TanhTransform
 from simstate.env import Env, tasks
 from simstate.interop.rsl_rl import RslRlVecEnv, grouped, runner_cfg
 from simstate.interop.squashed_gaussian import SquashedGaussian
-from simstate.train.sac import Replay, SoftActorCritic, TwinValues
+from simstate.train.sac import ExperienceBuffer, SoftActorCritic, TwinValues
 
 FEW = {
     "algorithm": "sac", "num_envs": 5, "hidden_sizes": (16,), "batch_size": 64,
@@ -62,7 +62,7 @@ def test_twin_values_are_two_separate_networks():
 
 
 def test_the_oldest_steps_are_overwritten():
-    replay = Replay(7, [1, 2], "cpu")
+    replay = ExperienceBuffer(7, [1, 2], "cpu")
     for k in range(5):
         rows = torch.arange(3.0)[:, None] + 3 * k
         replay.add(rows, rows.expand(3, 2) + 0.5)
@@ -100,7 +100,7 @@ def test_the_best_action_of_a_single_step_is_found():
     best = 1.2 * seen[:, :1]
     zero = torch.zeros(2000, 1)
     reward = -(action - best).square()
-    sac._replay = Replay(2000, [4, 4, 1, 1, 1, 4, 4], "cpu")
+    sac._replay = ExperienceBuffer(2000, [4, 4, 1, 1, 1, 4, 4], "cpu")
     sac._replay.add(seen, seen, action, reward, zero, seen, seen)
     sac._fresh.append((seen, seen))
     sac.train_mode()

@@ -60,7 +60,7 @@ class TwinValues(nn.Module):
         return torch.baddbmm(self.biases[-1], x, self.weights[-1])[..., 0]
 
 
-class Replay:
+class ExperienceBuffer:
     """The latest steps of all worlds, a row each; the oldest are overwritten."""
 
     def __init__(self, capacity: int, widths: list[int], device: str) -> None:
@@ -135,7 +135,7 @@ class SoftActorCritic:
         }
         self._steps = 0
         width = self._seen(seen).shape[1]
-        self._replay = Replay(
+        self._replay = ExperienceBuffer(
             max(cfg.replay_size, worlds.num_envs),
             [width, judged, actions, 1, 1, width, judged],
             device,
