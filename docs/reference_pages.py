@@ -1,9 +1,15 @@
-"""The pages of the reference: one for each public module, from its docstrings."""
+"""The pages of the reference: one for each public module, from its docstrings.
+
+Names are ordered by subject (docs/reference_subjects.py), and each appears once: a name
+that two modules export is on the page of the outer one.
+"""
 
 from __future__ import annotations
 
 import ast
 from pathlib import Path
+
+from reference_subjects import ELSEWHERE, EXAMPLES, FIRST, INTERNAL, SUBJECTS
 
 SOURCE = Path(__file__).parents[1] / "src" / "simstate"
 
@@ -79,27 +85,51 @@ def submodules(module: str) -> list[str]:
     """The modules in a package that exports modules, or nothing at all."""
     file = _source(module)
     if module == "simstate" or file.name != "__init__.py":
-        return []  # each has a page of its own, or there are none
+        return []  # each has a separate page, or there are none
     inside = sorted(one.stem for one in file.parent.glob("[!_]*.py"))
     names = exported_modules(module) if exports(module) else inside
-    return [f"{module}.{name}" for name in names]
+    first = FIRST.get(module, "").split()
+    others = [name for name in names if name not in first]
+    hidden = INTERNAL.get(module, "").split()
+    return [f"{module}.{name}" for name in (*first, *others) if name not in hidden]
+
+
+def subjects(module: str) -> dict[str, list[str]]:
+    """The names of a module by heading; those that "simstate" exports are there."""
+    outer = set(public_names("simstate")) - {"get_include"}
+    if "." in module.removeprefix("simstate."):
+        outer |= set(public_names(module.rpartition(".")[0]))
+    names = [x for x in public_names(module) if module == "simstate" or x not in outer]
+    return SUBJECTS.get(module, {"": names} if names else {})
 
 
 def page(module: str) -> str:
     """The page of a module, in Markdown, for mkdocstrings."""
     parts = [
-        f"# `{module}`\n\n<!-- Written by docs/generate.py. -->\n\n{MODULES[module]}."
+        f"# `{module}`\n\n<!-- Written by docs/generate.py. -->\n\n{MODULES[module]}.",
+        f"```python\n{EXAMPLES[module]}```",
     ]
+    listed = [x for x in submodules(module) if x in ELSEWHERE]
+    if listed:
+        links = ", ".join(f"[`{x}`]({ELSEWHERE[x]})" for x in listed)
+        parts.append(f"Bundled terms are on the page of terms: {links}.")
     for name in (module, *submodules(module)):
-        names = public_names(name)
-        if not names:
-            continue
-        if name != module:
-            parts.append(f"## `{name}`")
-        listed = "".join(f"        - {one}\n" for one in sorted(names))
-        home = HOMES.get(name, name)
-        parts.append(f"::: {home}\n    options:\n      members:\n{listed}".rstrip())
+        if name not in ELSEWHERE:
+            parts += _sections(name, name == module)
     return "\n\n".join(parts) + "\n"
+
+
+def _sections(name: str, is_page: bool) -> list[str]:
+    """The headings and names of one module."""
+    parts: list[str] = []
+    for k, (heading, names) in enumerate(subjects(name).items()):
+        title = heading if is_page or len(SUBJECTS.get(name, {})) > 1 else ""
+        if not is_page and k == 0:
+            parts.append(f"## `{name}`")
+        if title:
+            parts.append(f"{'##' if is_page else '###'} {title}")
+        parts += [f"::: {HOMES.get(name, name)}.{one}" for one in names]
+    return parts
 
 
 def pages() -> dict[str, str]:

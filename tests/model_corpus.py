@@ -19,6 +19,7 @@ import sys
 import time
 import warnings
 import zipfile
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -71,11 +72,11 @@ def unpacked(package: str, folder: Path) -> Path:
     return target
 
 
-def isolated(path: Path) -> tuple[str, str]:
-    """Return what became of a file, from a process of its own."""
+def isolated(path: Path, examine: Callable[[Path], Any] | None = None) -> Any:
+    """Return what became of a file, by `outcome` or `examine`, in another process."""
     ours, theirs = multiprocessing.Pipe()
     process = multiprocessing.get_context("fork").Process(
-        target=_report, args=(theirs, path)
+        target=_report, args=(theirs, path, examine or outcome)
     )
     process.start()
     theirs.close()
@@ -95,11 +96,11 @@ def isolated(path: Path) -> tuple[str, str]:
         process.join()
 
 
-def _report(pipe: Connection, path: Path) -> None:
+def _report(pipe: Connection, path: Path, examine: Callable[[Path], Any]) -> None:
     warnings.simplefilter("ignore")
     mujoco.set_mju_user_warning(lambda text: None)
     try:
-        pipe.send(outcome(path))
+        pipe.send(examine(path))
     except Exception as error:
         pipe.send(("CRASHED", f"{type(error).__name__}: {error}"))
 

@@ -183,7 +183,7 @@ def test_bench_loop_does_the_same_steps():
         (["run", "cube", "--save", "no/folder/x.npz"], "there is no folder"),
         (["run", "cube", "--save", "."], "is a folder"),
         (["run", "cube", "--film", "x.png"], "name ends in .gif or .mp4"),
-        (["integrate", "cube", "--plot", "no/folder/x.png"], "there is no folder"),
+        (["plot", "cube.simrec", "--out", "no/folder/x.png"], "there is no folder"),
     ],
 )
 def test_bad_options_are_told_before_the_work(args, expected, capsys):
@@ -211,30 +211,32 @@ def test_run_draws_an_image(model, tmp_path):
 
 @pytest.fixture
 def drawn(tmp_path, monkeypatch):
-    """Runs a model for a tenth of a second, and gives the axes of its figure."""
+    """Runs a model for a tenth of a second, and gives its figure."""
 
     def draw(*args):
         figures = []
         monkeypatch.setattr(
-            "simstate.cli.trajectory.save_figure",
+            "simstate.base.samples.save_figure",
             lambda figure, path: figures.append(figure),
         )
         plot = str(tmp_path / "x.png")
         args = ["run", *args, "--seconds", "0.1", "--no-check", "--plot", plot]
         assert main(args) == 0
-        return figures[0].get_axes()
+        return figures[0]
 
     return draw
 
 
-def test_the_plot_has_values_units_and_axes(drawn):
-    axes = drawn("quadruped", "--envs", "3", "--world", "2")
-    assert [one.get_ylabel() for one in axes] == [
-        "position [rad]", "velocity [rad/s]", "position [m]", "velocity [m/s]",
-    ]  # fmt: skip
-    assert axes[2].get_title(loc="left") == "root_link_pos_w: link origin, world axes"
-    assert axes[-1].get_xlabel() == "time [s]"
-    time, height = axes[2].get_lines()[2].get_data()
+def test_the_plot_has_a_panel_for_each_kind_of_joint_with_its_unit(drawn):
+    figure = drawn("quadruped", "--envs", "3", "--world", "2")
+    assert figure.get_suptitle() == "quadruped, world 2"
+    assert figure.get_supxlabel() == "time [s]"
+    axes = {one.get_title(loc="left"): one for one in figure.get_axes()}
+    shown = [f"joint_pos, {kind} [rad]" for kind in ("hip", "thigh", "calf")]
+    shown += ["root_link_pos_w [m]", "root_link_lin_vel_w [m/s]"]
+    assert set(shown) <= set(axes)
+    assert len(figure.legends) == 1
+    time, height = axes["root_link_pos_w [m]"].get_lines()[2].get_data()
     assert (time[0], time[-1]) == pytest.approx((0.0, 0.1))
     # MuJoCo alone, from the same start: the third world's trunk.
     sim = Simulation(scene_of("quadruped"), 3)
@@ -246,9 +248,14 @@ def test_the_plot_has_values_units_and_axes(drawn):
 
 
 def test_the_plot_of_joints_of_two_kinds_names_each_unit(drawn):
-    axes = drawn("cartpole", "--envs", "1")
-    assert [one.get_ylabel() for one in axes] == [
-        "position [m or rad]", "velocity [m/s or rad/s]",
-    ]  # fmt: skip
-    labels = [one.get_label() for one in axes[0].get_lines()]
+    figure = drawn("cartpole", "--envs", "1")
+    labels = [line.get_label() for line in figure.get_axes()[0].get_lines()]
     assert labels == ["slider [m]", "pole [rad]"]
+
+
+def test_the_plot_of_an_integrator_has_the_drifts_of_the_scheme_alone(drawn):
+    figure = drawn("cartpole", "--envs", "2", "--integrator", "rk4", "--noise", "2")
+    axes = {one.get_title(loc="left"): one for one in figure.get_axes()}
+    time, drift = axes["scheme alone: energy [J]"].get_lines()[0].get_data()
+    assert time[-1] == pytest.approx(0.1)
+    assert 0.0 < max(drift) < 1e-8  # without damping and limits

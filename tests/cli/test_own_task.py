@@ -266,7 +266,7 @@ NEW = (
 @pytest.mark.parametrize("name", [n for n in NEW if n in FOREIGN])
 def test_a_new_task_runs_as_it_is(folder, name, capsys):
     model = FOREIGN[name]
-    assert main(["new-task", "mine.py", "--model", str(model)]) == 0
+    assert main(["new-task", "mine.py", str(model)]) == 0
     text = (folder / "mine.py").read_text()
     lines = [line for line in text.splitlines() if not line.startswith("MODEL")]
     assert max(map(len, lines)) <= 88
@@ -276,11 +276,11 @@ def test_a_new_task_runs_as_it_is(folder, name, capsys):
     for _ in range(3):
         env.step(torch.full((2, env.action_dim), 0.3))
     assert env.sim.data.ctrl.abs().max() > 0.0
-    assert main(["new-task", "mine.py", "--model", str(model)]) == 1
+    assert main(["new-task", "mine.py", str(model)]) == 1
     assert "--force" in capsys.readouterr().err
 
 
 def test_a_new_task_for_a_shipped_model_names_it(folder):
-    assert main(["new-task", "walk.py", "--model", "quadruped"]) == 0
+    assert main(["new-task", "walk.py", "quadruped"]) == 0
     assert 'MODEL = "quadruped"' in (folder / "walk.py").read_text()
     assert tasks.make_cfg("walk.py").decimation >= 1

@@ -46,8 +46,8 @@ def folder(tmp_path, monkeypatch):
 REFUSED = {
     "align cartpole --with native --plot a.png --seconds 0": "--seconds must be > 0",
     "align cartpole --with native --seconds -1": "seconds",
-    "contacts cartpole --time -0.1": "--time must be",
-    "dispersions study.py --out file.txt": "'file.txt' is no folder",
+    "contacts cartpole --seconds -0.1": "--seconds must be",
+    "dispersions study.py --out file.txt": "is a file, not a folder",
     "dispersions study.py --confidence 1": "--confidence must be",
     "dispersions study.py --confidence 0": "--confidence must be",
     "export --to hdf5 --out a.hdf5": "Name a recording to export",
@@ -61,10 +61,10 @@ REFUSED = {
     "view Cartpole-Balance --noise 0.1": "'Cartpole-Balance' is a task or a policy",
     "view Cartpole-Balance --snapshot now.npz": "for models",
     "view cartpole --envs 0": "--envs must be a whole number ≥ 1",
-    "new-task file.txt --model cartpole": "ends in .py",
-    "new-task study.py --model cartpole": "there already",
-    "new-task none/a.py --model cartpole": "no folder",
-    "record cartpole --out a.simrec --seconds 0": "--seconds must be > 0",
+    "new-task file.txt cartpole": "ends in .py",
+    "new-task study.py cartpole": "there already",
+    "new-task none/a.py cartpole": "no folder",
+    "run cartpole --record a.simrec --seconds 0": "--seconds must be > 0",
     "train --resume": "--resume needs a task, or the run by --run-dir",
     "train Cartpole-Balance --ray local --seeds 1 2": "leave out --seeds",
     "train Cartpole-Balance --seed 1 --seeds 1 2": "--seed is for one run",
@@ -89,13 +89,13 @@ def test_contacts_at_the_start_and_later(folder, capsys):
         "</worldbody></mujoco>"
     )
     for time, steps in (("0", 0), ("0.5", 250)):
-        assert main(["contacts", "ball.xml", "--time", time, "--json"]) == 0
+        assert main(["contacts", "ball.xml", "--seconds", time, "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
         assert found["time"] == pytest.approx(0.002 * steps)
         assert len(found["contacts"]) == 1
         np.testing.assert_allclose(found["weight"], [0, 0, -19.62], atol=1e-9)
     np.testing.assert_allclose(found["force_of_the_world"], [0, 0, 19.62], rtol=1e-3)
-    assert main(["contacts", "ball.xml", "--time", "0.5"]) == 0
+    assert main(["contacts", "ball.xml", "--seconds", "0.5"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert re.search(r"weight of all that moves is 0.00 0.00 -19.62 N: (99.9|100.0) % "
                      r"of it is carried", said)  # fmt: skip
@@ -114,17 +114,17 @@ def test_a_new_task_names_a_model_by_the_way_to_it(folder):
         (near / "t.py", 'Path(__file__).parent / "../../one.xml"'),
         (far / "t.py", f"Path({json.dumps(str(folder / 'one.xml'))})"),
     ):
-        assert main(["new-task", str(where), "--model", "one.xml"]) == 0
+        assert main(["new-task", str(where), "one.xml"]) == 0
         assert code in where.read_text()
     text = near / "t.py"
     text.write_text("mine")
-    assert main(["new-task", str(text), "--model", "one.xml", "--force"]) == 0
+    assert main(["new-task", str(text), "one.xml", "--force"]) == 0
     assert text.read_text() != "mine"
 
 
 def test_export_writes_each_format(folder, capsys):
-    assert main(["record", "Cartpole-Balance", "--out", "t.simrec",
-                 "--seconds", "12"]) == 0  # fmt: skip
+    assert main(["run", "Cartpole-Balance", "--record", "t.simrec",
+                 "--envs", "4", "--seconds", "12"]) == 0  # fmt: skip
     capsys.readouterr()
     for kind, out in (("hdf5", "a.hdf5"), ("lerobot", "set"), ("foxglove", "a.mcap")):
         assert main(["export", "t.simrec", "--to", kind, "--out", out]) == 0

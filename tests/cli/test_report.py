@@ -23,10 +23,10 @@ def test_it_says_what_is_installed(capsys):
 
 
 def test_it_says_what_a_model_holds(capsys):
-    assert main(["report", "--model", "arm", "--json"]) == 0
+    assert main(["report", "arm", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["model"]
     assert found["sizes"]["1-DoF joints"] == 9
-    assert main(["report", "--model", "arm"]) == 0
+    assert main(["report", "arm"]) == 0
     assert "fixed base" in capsys.readouterr().out
 
 

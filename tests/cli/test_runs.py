@@ -151,8 +151,8 @@ def test_the_help_of_a_task_has_its_settings(folder, capsys, monkeypatch):
     with pytest.raises(SystemExit):
         main(["train", "swing.py", "--help"])
     out = capsys.readouterr().out
-    assert "--env.rewards.steady.params.share FLOAT" in out
-    assert "--train.learning-rate FLOAT" in out
+    assert "--env.rewards.steady.params.share VALUE" in out
+    assert "--train.learning-rate VALUE" in out
     assert "--env.observations.policy.terms.pos.delay" in out
     assert "--train.num-envs" not in out  # it is --envs
     assert "usage: simstate train swing.py" in out

@@ -10,8 +10,8 @@ import torch
 from rich.console import Console
 
 from simstate.cli import live, main
+from simstate.cli.console import _Display, verdict_table, working
 from simstate.cli.console import progress as progress_bar
-from simstate.cli.console import verdict_table
 from simstate.cli.play import figures_table
 from simstate.cli.sweep import _spread
 from simstate.data.replay import replay
@@ -46,7 +46,9 @@ def rows(table) -> list[list[str]]:
     out = Console(file=io.StringIO(), width=100)
     out.print(table)
     lines = out.file.getvalue().splitlines()
-    return [[c.strip() for c in x.split("│")[1:-1]] for x in lines if "│" in x]
+    (head,) = [k for k, line in enumerate(lines) if set(line) == {"─"}][:1]
+    found = [re.split(r"\s{2,}", x.strip()) for x in lines[head + 1 :]]
+    return [row for row in found if row != [""] and not row[0].startswith("─")]
 
 
 @pytest.mark.parametrize(
@@ -107,19 +109,20 @@ def test_on_a_terminal_the_table_is_kept_up_to_date():
         tell(progress(7))
     assert "update 7 of 20" in out.file.getvalue()
     out = Console(file=io.StringIO(), width=100, force_terminal=True)
-    with progress_bar(out, "Work") as tell:
-        tell(0.25, "a quarter")
-        tell(0.5, "half")
-    assert "50 %" in out.file.getvalue()
+    display = _Display(out)
+    display.update("Work", 0.25, "a quarter")
+    display.show()
+    display.update("Work", 0.5, "half")
+    display.close()
+    assert "Work" in out.file.getvalue()
     assert "half" in out.file.getvalue()
 
 
-def test_there_is_no_progress_in_a_pipe():
-    out = Console(file=io.StringIO(), width=100)
-    with progress_bar(out, "Work") as advance:
+def test_there_is_no_progress_in_a_pipe(capfd):
+    with working("Work"), progress_bar("Part") as advance:
         for fraction in (0.1, 1.0):
             advance(fraction, "note")
-    assert out.file.getvalue() == ""
+    assert capfd.readouterr() == ("", "")
 
 
 def test_verdicts_of_laws():
@@ -159,10 +162,10 @@ def test_figures_of_an_evaluation():
     ]  # fmt: skip
 
 
-def test_record_takes_a_task(tmp_path, capsys):
+def test_run_records_a_task(tmp_path, capsys):
     """Its worlds are those of the task, with the columns and snapshots asked for."""
     path = tmp_path / "task.simrec"
-    args = ["record", "Cartpole-Balance", "--out", str(path), "--seconds", "0.2"]
+    args = ["run", "Cartpole-Balance", "--record", str(path), "--seconds", "0.2"]
     args += [
         "--envs",
         "3",
@@ -191,7 +194,7 @@ def test_record_takes_a_task(tmp_path, capsys):
 
 
 def test_a_policy_is_for_a_task(tmp_path, capsys):
-    args = ["record", "cartpole", "--out", str(tmp_path / "a.simrec")]
+    args = ["run", "cartpole", "--record", str(tmp_path / "a.simrec")]
     assert main([*args, "--policy", "p.onnx"]) == 1
     said = re.sub(r"\s+", " ", capsys.readouterr().err)
     assert "--policy acts in a task, and 'cartpole' is none" in said

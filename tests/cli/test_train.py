@@ -60,7 +60,9 @@ def test_profile_prints_where_the_core_seconds_went(tmp_path, capsys):
     folder = str(tmp_path / "run")
     assert main(["train", TASK, "--run-dir", folder, "--profile", *options]) == 0
     lines = capsys.readouterr().out.splitlines()
-    cells = [line.strip("│ ").split("│") for line in lines if line.startswith("│")]
+    (rule,) = [k for k, line in enumerate(lines) if line and set(line) == {"─"}]
+    cells = [line.rsplit(maxsplit=2) for line in lines[rule + 1 :]]
+    cells = cells[: next(k for k, row in enumerate(cells) if row[0] == "all") + 1]
     spent = {row[0].strip(): float(row[1]) for row in cells}
     assert {"physics", "update", "policy", "terms and resets"} <= set(spent)
     parts = sum(seconds for part, seconds in spent.items() if part != "all")
@@ -85,7 +87,7 @@ def test_resume_goes_on_with_the_settings_of_the_run(run_dir, capsys):
 def test_play_reports_and_writes_a_gif_that_moves(run_dir, tmp_path, capsys):
     path = tmp_path / "play.gif"
     options = ["--seconds", "0.4", "--envs", "3", "--size", "64", "48"]
-    code = main(["play", TASK, str(run_dir), "--output", str(path), *options])
+    code = main(["play", TASK, str(run_dir), "--film", str(path), *options])
     assert code == 0
     out = capsys.readouterr().out
     assert "worlds that failed" in out
@@ -103,7 +105,7 @@ def test_play_writes_an_mp4_and_prints_json(run_dir, tmp_path, capsys):
 
     path = tmp_path / "play.mp4"
     options = ["--seconds", "0.4", "--envs", "3", "--size", "64", "48", "--json"]
-    assert main(["play", TASK, str(run_dir), "--output", str(path), *options]) == 0
+    assert main(["play", TASK, str(run_dir), "--film", str(path), *options]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["num_envs"] == 3
     assert found["seconds"] == pytest.approx(0.4)
@@ -125,8 +127,8 @@ def test_play_writes_an_mp4_and_prints_json(run_dir, tmp_path, capsys):
         (["train", TASK, "--device", "cuda"], "native engine runs on the CPU"),
         (["play", TASK, "RUN/model_77.npz"], "There is no checkpoint"),
         (["play", "Arm-Reach", "RUN"], "trained for 'Cartpole-Balance'"),
-        (["play", TASK, "RUN", "--output", "film.avi"], ".gif or .mp4"),
-        (["play", TASK, "RUN", "--output", "RUN/no/film.gif"], "There is no folder"),
+        (["play", TASK, "RUN", "--film", "film.avi"], ".gif or .mp4"),
+        (["play", TASK, "RUN", "--film", "RUN/no/film.gif"], "there is no folder"),
         (["play", TASK, "RUN", "--seconds", "0"], "at least one step"),
         (["play", TASK, "RUN", "--command", "1", "0", "0"], "velocity command"),
         (["play"], "Name a policy"),

@@ -1,41 +1,48 @@
-"""Tables of two columns of code: what another library's users type, and what here.
+"""Columns of code: another library's on the left, the same in simstate on the right.
 
 Without imports of simstate: the left columns run in the other library's environment.
 """
 
 from __future__ import annotations
 
+import ast
 import re
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
 
-def tables(page: str) -> dict[str, list[tuple[str, str]]]:
-    """The rows of each table of two columns under its heading, as lines of code."""
-    found: dict[str, list[tuple[str, str]]] = {}
-    heading = ""
-    for line in (ROOT / "docs" / f"{page}.md").read_text().splitlines():
-        if line.startswith("#"):
-            heading = line.lstrip("# ")
-        cells = re.fullmatch(r"\|(.*)\|(.*)\|", line)
-        if cells and "line by line" in heading and "---" not in line:
-            left, right = (code(cell) for cell in cells.groups())
-            if left or right:
-                found.setdefault(heading, []).append((left, right))
+def columns(page: str) -> dict[str, tuple[str, str]]:
+    """The code of both columns under each heading "…, line by line", tab after tab."""
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    found: dict[str, tuple[str, str]] = {}
+    for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        heading = section.partition("\n")[0]
+        if "line by line" in heading:
+            found[heading] = (code(section, simstate=False), code(section))
     return found
 
 
-def code(cell: str) -> str:
-    """The code in a cell, without its quotes; "" if there is none."""
-    quoted = re.fullmatch(r"`(.*)`", cell.strip())
-    return quoted.group(1) if quoted else ""
+def code(section: str, simstate: bool = True) -> str:
+    """The blocks of one column, joined."""
+    fences = re.findall(r'^ *```py title="(.*?)"\n(.*?)```', section, re.DOTALL | re.M)
+    return "".join(
+        textwrap.dedent(lines)
+        for title, lines in fences
+        if (title == "simstate") is simstate
+    )
 
 
-def run(lines: list[str], where: str) -> dict:
-    """What lines of code define, run one after the other."""
+def statements(text: str) -> list[str]:
+    """The statements of some code, each as text."""
+    return [ast.get_source_segment(text, node) or "" for node in ast.parse(text).body]
+
+
+def run(text: str, where: str) -> dict:
+    """The names that code defines, run statement by statement."""
     names: dict = {"__name__": "page"}
-    for line in lines:
+    for line in statements(text):
         try:
             exec(compile(line, f"{where}: {line}", "exec"), names)
         except Exception as error:

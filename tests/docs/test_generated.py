@@ -27,13 +27,13 @@ def test_the_quantity_reference_is_current():
 def test_every_quantity_is_in_it_once():
     page = generate.quantities_page()
     for name in EntityData.quantities:
-        assert page.count(f"\n| `{name}` |") == 1
+        assert page.count(f"\n| `{name}` <") == 1
 
 
 def test_the_table_of_raw_fields_is_current():
     page = (generate.DOCS / "fields.md").read_text()
     assert page == generate.fields_page(), DO
-    assert all(f"\n| `{name}` |" in page for name in FIELDS)
+    assert all(f"\n| `{name}` <" in page for name in FIELDS)
 
 
 def test_the_table_of_the_last_benchmark_is_current():
@@ -89,7 +89,7 @@ def test_the_page_of_terms_is_current_and_has_all_of_them():
     assert page == term_pages.terms_page(), DO
     for module in term_pages.KINDS.values():
         for name in term_pages.terms(module):
-            assert f"\n| `{name}` |" in page
+            assert f"\n| `{name}` <" in page
     assert all(f"### {name}\n" in page for name in term_pages.configurations("Cfg")
                if name.endswith(("ActionCfg", "CommandCfg")))  # fmt: skip
 
@@ -105,7 +105,7 @@ def test_every_public_name_has_a_place_in_the_reference():
     for name in simstate.__all__:
         thing = getattr(simstate, name)
         if not inspect.ismodule(thing):
-            assert f"        - {name}\n" in shown, name
+            assert f"::: simstate.{name}\n" in shown, name
 
 
 def test_the_ant_of_the_tutorial_fits_a_screen_or_two():

@@ -1,4 +1,4 @@
-"""Each line of ours in the tables of other libraries' lines runs, in order."""
+"""Each line of ours next to another library's lines runs, in order."""
 
 import re
 
@@ -6,24 +6,32 @@ import numpy as np
 import pytest
 import torch
 from scipy.spatial.transform import Rotation
-from tests.docs.line_by_line import run, tables
+from tests.docs.line_by_line import columns, run, statements
 
 PAGES = {
-    page: tables(page)
+    page: columns(page)
     for page in ("from-basilisk", "from-ptera", "from-mjlab", "from-isaac-lab")
 }
 
 
 def ours(page, heading):
-    return run([right for _, right in PAGES[page][heading] if right], page)
+    return run(PAGES[page][heading][1], page)
 
 
 def test_there_are_lines_on_both_sides():
     for page, found in PAGES.items():
-        for heading, rows in found.items():
-            for side in (0, 1):
-                assert sum(bool(row[side]) for row in rows) > 8, f"{page}: {heading}"
-    assert sum(len(rows) for found in PAGES.values() for rows in found.values()) > 80
+        for heading, sides in found.items():
+            for side in sides:
+                assert len(statements(side)) > 8, f"{page}: {heading}"
+    every = [sides for found in PAGES.values() for sides in found.values()]
+    assert sum(len(statements(side)) for sides in every for side in sides) > 200
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_columns_fit_next_to_each_other(page):
+    for sides in PAGES[page].values():
+        for line in "".join(sides).splitlines():
+            assert len(line) <= 88, line
 
 
 def test_an_orbit_of_basilisks():
@@ -49,9 +57,8 @@ def test_a_free_flight_of_pteras():
     """Theirs on our class with their calls, ours on FreeFlight; `make test-ptera` runs
     theirs on theirs.
     """
-    rows = PAGES["from-ptera"]["A free flight, line by line"]
-    there = "pterasoftware._mujoco_model"
-    left = [line.replace(there, "simstate.interop.ptera") for line, _ in rows if line]
+    left, _ = PAGES["from-ptera"]["A free flight, line by line"]
+    left = left.replace("pterasoftware._mujoco_model", "simstate.interop.ptera")
     theirs = run(left, "from-ptera")
     names = ours("from-ptera", "A free flight, line by line")
     for name in ("place", "speed", "spin", "turn", "now"):
@@ -63,17 +70,15 @@ def test_a_free_flight_of_pteras():
 GO1 = "Go1 on flat ground, line by line"
 
 
-def named(lines, what):
-    """The names under which lines put terms into a dictionary."""
-    text = "\n".join(lines)
-    first = re.findall(rf'{what} = {{"(\w+)": \w+TermCfg', text)
+def named(text, what):
+    """The names under which code puts terms into a dictionary."""
+    first = re.findall(rf'{what} = {{\s*"(\w+)": \w+TermCfg', text)
     return [*first, *re.findall(rf'{what}\["(\w+)"\]', text)]
 
 
 @pytest.mark.parametrize("what", ["seen", "more", "happens", "earns", "ends", "grows"])
 def test_the_terms_of_mjlabs_go1_are_all_there(what):
-    rows = PAGES["from-mjlab"][GO1]
-    theirs, mine = (named([row[k] for row in rows], what) for k in (0, 1))
+    theirs, mine = (named(side, what) for side in PAGES["from-mjlab"][GO1])
     assert theirs == mine
     assert len(theirs) >= (1 if what == "grows" else 2)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
-from line_by_line import run, tables
+from line_by_line import columns, run
 
 LIMITS = {"place": 1e-9, "speed": 1e-9, "spin": 1e-7, "turn": 1e-9, "now": 1e-12}
 """m, m/s, deg/s, 1, s."""
@@ -20,10 +20,8 @@ LIMITS = {"place": 1e-9, "speed": 1e-9, "spin": 1e-7, "turn": 1e-9, "now": 1e-12
 
 def main() -> int:
     good = True
-    for heading, rows in tables("from-ptera").items():
-        theirs, ours = (
-            run([row[side] for row in rows if row[side]], heading) for side in (0, 1)
-        )
+    for heading, sides in columns("from-ptera").items():
+        theirs, ours = (run(code, heading) for code in sides)
         for name, limit in LIMITS.items():
             off = np.abs(np.asarray(ours[name]) - np.asarray(theirs[name])).max()
             good &= bool(off <= limit)

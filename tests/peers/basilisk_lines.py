@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
-from line_by_line import run, tables
+from line_by_line import columns, run
 
 WANTED = ("place", "sigma", "quat", "rate", "times")
 
@@ -20,8 +20,8 @@ WANTED = ("place", "sigma", "quat", "rate", "times")
 def found() -> dict:
     """The numbers that each table ends with."""
     said = {}
-    for heading, rows in tables("from-basilisk").items():
-        names = run([left for left, _ in rows if left], heading)
+    for heading, (left, _) in columns("from-basilisk").items():
+        names = run(left, heading)
         said[heading] = {
             name: np.asarray(names[name], dtype=float).reshape(-1).tolist()
             for name in WANTED

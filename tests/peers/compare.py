@@ -17,7 +17,7 @@ import torch
 from scipy.spatial.transform import Rotation
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from tests.docs.line_by_line import run, tables
+from tests.docs.line_by_line import columns, run
 
 from simstate import Simulation
 from simstate.flight import ExponentialAtmosphere, StandardAtmosphere
@@ -221,8 +221,8 @@ def line_by_line() -> None:
     """The two columns of docs/from-basilisk.md, each where it belongs."""
     theirs = ask("basilisk_lines.py", {})
     limits = {"place": 1.0, "sigma": 1e-5, "quat": 1e-9, "rate": 1e-9, "times": 1e-9}
-    for heading, rows in tables("from-basilisk").items():
-        own = run([right for _, right in rows if right], heading)
+    for heading, (_, right) in columns("from-basilisk").items():
+        own = run(right, heading)
         for name, values in theirs[heading].items():
             off = np.abs(np.asarray(own[name]).reshape(-1) - values).max()
             tell(f"Basilisk: {heading}: {name}", off, limits[name])

@@ -71,19 +71,19 @@ def test_sums_are_the_sensors(engine: str) -> None:
 
 
 def test_the_command_says_what_carries_the_weight(capsys) -> None:
-    assert main(["contacts", "quadruped", "--time", "2"]) == 0
+    assert main(["contacts", "quadruped", "--seconds", "2"]) == 0
     out = capsys.readouterr().out
     assert "pushes this" in out
     assert "% of it is carried" in " ".join(out.split())
-    assert main(["contacts", "quadruped", "--time", "2", "--json"]) == 0
+    assert main(["contacts", "quadruped", "--seconds", "2", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["force_of_the_world"][2] == pytest.approx(
         -facts["weight"][2], rel=1e-3
     )
     assert len(facts["contacts"]) >= 4
     assert all("ground" in row["geoms"] for row in facts["contacts"])
-    assert main(["contacts", "quadruped", "--time=-1"]) == 1
-    assert "--time" in capsys.readouterr().err
+    assert main(["contacts", "quadruped", "--seconds=-1"]) == 1
+    assert "--seconds" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_an_altered_model_is_found_and_named(what, key):
     }
     for quantity in sees[what]:
         comparison = found.comparison(quantity)
-        if comparison.verdict == "not told":
+        if comparison.verdict == "not reported":
             continue
         assert comparison.verdict == "explained", quantity
         assert kind in [cause.what for cause in comparison.causes]

@@ -89,11 +89,15 @@ def test_a_time_that_is_no_time_is_refused():
             integrate.report(spinning(integrate.RK4()), bad)
 
 
+RUN = ["run", "--envs", "2", "--no-check"]
+
+
 def test_the_command_prints_json_and_draws(tmp_path, capsys):
     picture = tmp_path / "drift.png"
-    args = ["integrate", "satellite", "--attitude", "manifold", "--timestep", "0.02"]
+    args = [*RUN, "satellite", "--attitude", "manifold", "--timestep", "0.02"]
+    args += ["--integrator", "rk4"]
     assert main([*args, "--seconds", "1", "--json", "--plot", str(picture)]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(capsys.readouterr().out)["integrator"]
     assert found["order"]["attitude"] == pytest.approx(2, abs=0.3)
     assert found["drift"]["linear momentum [kg·m/s]"] < 1e-2
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -104,16 +108,16 @@ def test_the_command_prints_json_and_draws(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--scheme", "rk5"], "rk4"),
-        (["--scheme", "rk4", "--tolerance", "1e-6"], "fixed steps"),
-        (["--scheme", "dp54", "--tolerance", "0"], "must be a number > 0"),
-        (["--scheme", "mujoco", "--tolerance", "1e-6"], "leave out --tolerance"),
-        (["--seconds", "nan"], "must be finite"),
+        (["--integrator", "rk5"], "rk4"),
+        (["--integrator", "rk4", "--tolerance", "1e-6"], "fixed steps"),
+        (["--integrator", "dp54", "--tolerance", "0"], "must be a number > 0"),
+        (["--integrator", "mujoco", "--tolerance", "1e-6"], "leave out --tolerance"),
+        (["--seconds", "nan"], "> 0 and finite"),
         (["--plot", "/nowhere/at/all.png", "--seconds", "0.1"], "no folder"),
     ],
 )
 def test_bad_options_are_one_message(options, message, capsys):
-    assert main(["integrate", "satellite", *options]) == 1
+    assert main([*RUN, "satellite", *options]) == 1
     error = " ".join(capsys.readouterr().err.split())
     assert error.startswith("error:")
     assert message in error
@@ -129,9 +133,9 @@ def test_the_command_tells_the_models_damping_from_the_schemes_drift(tmp_path, c
         <actuator><motor joint="spin"/></actuator></mujoco>"""
     )
     for scheme in ("rk4", "euler"):
-        line = ["integrate", str(path), "--scheme", scheme, "--seconds", "2", "--json"]
+        line = [*RUN, str(path), "--integrator", scheme, "--seconds", "2", "--json"]
         assert main(line) == 0
-        found = json.loads(capsys.readouterr().out)
+        found = json.loads(capsys.readouterr().out)["integrator"]
         size, parts = found["size"]["energy [J]"], found["energy"]
         lost = size * (1 - math.exp(-2 * 0.3 * 2 / 1.5))
         assert set(parts) == {"joint damping and actuation", "the scheme alone"}
@@ -140,13 +144,33 @@ def test_the_command_tells_the_models_damping_from_the_schemes_drift(tmp_path, c
         rough = 1e-6 if scheme == "rk4" else 0.02
         damped = parts["joint damping and actuation"]
         assert damped == pytest.approx(-lost, rel=rough)
-    assert main(["integrate", "cube", "--scheme", "euler", "--json"]) == 0
-    alone = json.loads(capsys.readouterr().out)
+    line = [*RUN, "cube", "--integrator", "euler", "--seconds", "2", "--json"]
+    assert main(line) == 0
+    alone = json.loads(capsys.readouterr().out)["integrator"]
     assert list(alone["energy"]) == ["the scheme alone"]
     assert abs(alone["energy"]["the scheme alone"]) <= alone["drift"]["energy [J]"]
+    # A cart that runs into its limits, and a ball between two others: only without
+    # them is the change of energy the scheme's.
+    balls = tmp_path / "balls.xml"
+    balls.write_text(
+        """<mujoco><option gravity="0 0 0"/><worldbody>
+        <geom size="0.1" pos="0 0 -0.22"/><geom size="0.1" pos="0 0 0.22"/>
+        <body><joint type="slide"/><geom size="0.1" mass="2"/></body>
+        </worldbody></mujoco>"""
+    )
+    for model, cause in (("cartpole", "limits"), (str(balls), "contacts")):
+        line = [*RUN, model, "--integrator", "rk4", "--noise", "2", "--json"]
+        assert main(line) == 0
+        parts = json.loads(capsys.readouterr().out)["integrator"]["energy"]
+        (others,) = parts.keys() - {"the scheme alone"}
+        assert cause in others
+        assert abs(parts[others]) > 1e-2
+        assert abs(parts["the scheme alone"]) < 1e-5
     # Tumbling with panels on dampers: the scheme has an error of its own.
-    line = ["integrate", "satellite", "--scheme", "euler", "--seconds", "0.5", "--json"]
+    line = [*RUN, "satellite", "--integrator", "euler", "--seconds", "0.5", "--json"]
     assert main(line) == 0
-    parts = json.loads(capsys.readouterr().out)["energy"]
-    assert parts["joint damping and actuation"] < -0.1
+    parts = json.loads(capsys.readouterr().out)["integrator"]["energy"]
+    (others,) = parts.keys() - {"the scheme alone"}
+    assert others.startswith("joint damping and actuation")
+    assert parts[others] < -0.1
     assert abs(parts["the scheme alone"]) > 1e-2

@@ -261,7 +261,7 @@ def test_a_recording_beside_its_inputs_in_another_simulator(tmp_path: Path) -> N
     path = recorded(tmp_path / "run.simrec", 3.0)
     viewed = Viewed(str(path), None, None, None, 0.0, 0, "native", "cpu")
     with ExitStack() as stack:
-        pair = viewed.beside(viewed.course(stack), "looped", stack)
+        pair = viewed.compared(viewed.course(stack), "looped", stack)
         assert isinstance(pair, ComparedCourse)
         pair.go_to(24)
         gaps = pair.second.worlds.data.qpos - pair.worlds.data.qpos
@@ -289,7 +289,7 @@ def test_the_command_shows_two_side_by_side(
     what: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ["--port", "0", "--seconds", "0.3"]
-    assert main(["view", what, "--beside", "looped", *options]) == 0
+    assert main(["view", what, "--compare", "looped", *options]) == 0
     assert "http://localhost:" in capsys.readouterr().out
-    assert main(["view", what, "--beside", "nothing", *options]) == 1
+    assert main(["view", what, "--compare", "nothing", *options]) == 1
     assert "looped" in capsys.readouterr().err

@@ -96,12 +96,13 @@ def test_overlays_arrows_values_and_speed(viewer: Viewer, client: Client) -> Non
     client.set(name, True)
     client.set("length of arrows", 2.5)
     client.set("values of forces", False)
-    client.set("speed", 0.5)
+    client.set("slower", True)
     run_until(viewer, lambda: viewer.session.speed == 0.5, "the speed")
     assert name in picture.overlays
     assert (picture.scale, picture.values) == (2.5, False)
     client.set(name, False)
-    client.set("speed", 4.0)
+    for _ in range(3):
+        client.set("faster", True)
     run_until(viewer, lambda: viewer.session.speed == 4.0, "the speed")
     assert name not in picture.overlays
 
@@ -182,3 +183,12 @@ def test_worlds_lie_on_a_grid_about_the_origin(count: int) -> None:
     assert shown_worlds(7, 4, 10) == [4, 5, 6, 7]
     assert shown_worlds(9, 4, 10) == [6, 7, 8, 9]
     assert shown_worlds(0, 40, 3) == [0, 1, 2]
+
+
+def test_plots_are_numbered(viewer: Viewer, client: Client) -> None:
+    client.control("play")
+    labels = [m["props"].get("label") for m in client.messages if m.get("props")]
+    count = len(viewer.panel.plots)
+    assert count >= 1
+    folders = [text for text in labels if str(text).startswith("plot ")]
+    assert folders[:count] == [f"plot {k}" for k in range(1, count + 1)]

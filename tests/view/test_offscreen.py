@@ -18,6 +18,7 @@ from simstate.view import Course, start_offscreen
 from simstate.view.body_overlays import Draw
 from simstate.view.eye import Eye
 from simstate.view.floor import Floor
+from simstate.view.one_world import OneWorld
 from simstate.view.raster import Canvas
 from simstate.view.shapes import Point
 
@@ -93,8 +94,10 @@ def test_values_of_forces_are_written_at_their_arrows(
     tips = host(robot.data.body_com_pos_w[1]) + wrench[:, :3] * size / weight
     torques = host(robot.data.body_com_pos_w[1]) + wrench[:, 3:] / weight
     eye = Eye(np.array(camera[0]), np.array(camera[1]), 320, 240)
-    places = eye.project(np.concatenate([tips, torques]))
-    # Every label begins at a tip, and what differs is at labels alone.
+    world = OneWorld(sim, sim.rays, 1, size)
+    beside = [world.outside(tip) for tip in (*tips, *torques)]
+    places = eye.project(np.array(beside))
+    # Every label begins next to a tip, and what differs is at labels alone.
     for column, row in places[:, :2]:
         assert (np.hypot(rows - row, columns - column) < 8.0).any()
     near = np.abs(rows[:, None] - places[:, 1]) < 14.0
@@ -222,16 +225,16 @@ def test_what_does_not_exist_is_named(sim: Simulation) -> None:
 
 
 def test_the_command_writes_pictures_and_films(tmp_path: Path) -> None:
-    options = ["--seconds", "0.1", "--size", "64", "48"]
+    options = ["--seconds", "0.1", "--size", "64", "48", "--no-check"]
     picture, film = tmp_path / "a.png", tmp_path / "b.gif"
-    assert main(["render", "arm", "--output", str(picture), *options]) == 0
+    assert main(["run", "arm", "--picture", str(picture), "--envs", "1", *options]) == 0
     assert Image.open(picture).size == (64, 48)
     shown = ["--envs", "2", "--noise", "2", "--overlays", "joints", "link frames"]
-    assert main(["render", "arm", "--output", str(film), *options, *shown]) == 0
+    assert main(["run", "arm", "--film", str(film), *options, *shown]) == 0
     with Image.open(film) as frames:
         assert frames.n_frames == 3  # 0.1 s at 25 pictures a second, the last begun
         assert frames.size == (64, 48)
-    assert main(["render", "arm", "--output", str(tmp_path / "c.txt"), *options]) == 1
+    assert main(["run", "arm", "--film", str(tmp_path / "c.txt"), *options]) == 1
 
 
 @pytest.mark.parametrize("what", ["arm", "Cartpole-Balance"])
@@ -239,7 +242,7 @@ def test_the_command_writes_pictures_and_films(tmp_path: Path) -> None:
 def test_no_worlds_are_refused(
     what: str, count: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    render = ["render", what, "--output", str(tmp_path / "a.png"), "--seconds", "0.1"]
+    render = ["run", what, "--picture", str(tmp_path / "a.png"), "--seconds", "0.1"]
     view = ["view", what, "--port", "0", "--seconds", "0.1"]
     for command in (render, view):
         assert main([*command, "--envs", count]) == 1

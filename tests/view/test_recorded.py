@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from tests.inside import field_of
 from tests.record.conftest import drive, scene
 from tests.view.client import Client
@@ -118,7 +119,7 @@ def test_a_client_scrubs_and_plays(path: Path, viewer: Viewer) -> None:
     client.set("play", True)
     run_until(viewer, lambda: course.at < 40, "playing from the begin")
     labels = {(m.get("props") or {}).get("label") for m in client.messages}
-    assert not labels & {"reset this world", "write", "arm/elbow"}
+    assert not labels & {"reset all worlds", "write", "arm/elbow"}
     client.close()
 
 
@@ -187,16 +188,16 @@ def test_the_file_is_closed(
         RecordedCourse.open(empty)
     assert are_closed() == [True]
     options = ["--port", "0", "--seconds", "0.1"]
-    assert main(["view", str(path), "--beside", str(path), *options]) == 0
+    assert main(["view", str(path), "--compare", str(path), *options]) == 0
     assert are_closed() == [True, True]
-    assert main(["view", str(path), "--beside", "native", *options]) == 0
+    assert main(["view", str(path), "--compare", "native", *options]) == 0
     assert are_closed() == [True, True]
-    assert main(["view", str(path), "--beside", str(empty), *options]) == 1
+    assert main(["view", str(path), "--compare", str(empty), *options]) == 1
     assert are_closed() == [True, True]
-    drawn = ["--seconds", "0.05", "--size", "64", "48"]
     picture = str(tmp_path / "it.png")
-    assert main(["render", str(path), "--output", picture, *drawn]) == 0
+    assert main(["replay", str(path), "--picture", picture, "--size", "64", "48"]) == 0
     assert are_closed() == [True]
+    assert Image.open(picture).size == (64, 48)
 
 
 def test_a_plot_has_all_of_a_column_at_once(path: Path, viewer: Viewer) -> None:

@@ -415,22 +415,13 @@ def test_the_options_of_the_command(tmp_path: Path) -> None:
     from PIL import Image
 
     out = str(tmp_path / "a.png")
-    command = [
-        "render",
-        "arm",
-        "--output",
-        out,
-        "--seconds",
-        "0.1",
-        "--size",
-        "64",
-        "48",
-    ]
+    command = ["run", "arm", "--picture", out, "--seconds", "0.1", "--size", "64", "48",
+               "--envs", "1", "--no-check"]  # fmt: skip
     looks = ["--renderer", "software", "--orbit", "30", "-20", "--turn", "90"]
     assert main([*command, *looks, "--transparent", "--supersampling", "4"]) == 0
     assert Image.open(out).mode == "RGBA"
     assert main([*command, *looks, "--sheet", "--envs", "5"]) == 0
     assert Image.open(out).size == (3 * 64, 2 * 48)
     film = str(tmp_path / "a.gif")
-    assert main([*command[:3], film, *command[4:], "--transparent"]) == 1
+    assert main([*command[:2], "--film", film, *command[4:], "--transparent"]) == 1
     assert not Path(film).exists()

@@ -7,9 +7,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +17,7 @@ from torch import Tensor
 
 from simstate.base.checks import as_path
 from simstate.base.errors import InvalidInputError, listed
+from simstate.base.extras import library
 
 MOST_WORLDS = 16
 """Maximum number of worlds in a figure unless specified."""
@@ -26,7 +26,7 @@ MOST_NAMED = 20
 _COLUMNS = 4
 """Maximum number of panels side by side."""
 _SIDE = re.compile(r"(?i)left|right|[lr]|[fhr][lr]|front|rear|hind|[xyz]|[0-9]+")
-"""Parts of names that tell joints of one kind apart."""
+"""Parts of names by which joints of one kind differ."""
 _STYLES = ("-", "--", ":", "-.")
 """Line styles, each for ten colours."""
 
@@ -60,12 +60,7 @@ def table_of(samples: Samples, worlds: Mapping[int, int], whole: bool) -> Any:
     Columns are `name` or `name[k]`; units are in `attrs["units"]`. The index is the
     time, and where `whole` the world and the time.
     """
-    try:
-        pandas = import_module("pandas")
-    except ImportError as error:
-        raise InvalidInputError(
-            "Tables need pandas: pip install 'simstate[data]'."
-        ) from error
+    pandas = library("pandas", "data", "Tables")
     values = {name: samples[name] for name in samples.names}
     time = samples.time
     tables: list[Any] = []
@@ -95,6 +90,8 @@ def draw(
     names: Sequence[str],
     components: Mapping[str, Sequence[str]] | None = None,
     elapsed: Tensor | None = None,
+    title: str = "",
+    more: Sequence[Callable[[Any], None]] = (),
 ) -> None:
     """Draw quantities over time, a panel for each kind of component; world as shade.
 
@@ -105,24 +102,29 @@ def draw(
         names: the quantities.
         components: names of the components of each; None: they have none.
         elapsed: when the samples were taken, since the first [s]; (samples,). It is
-            drawn over this where the time of a world begins anew; None: it never is.
+            drawn over this where a world was reset; None: over its own time.
+        title: heading of the figure, before its worlds.
+        more: functions that draw further panels, each on one pair of axes.
     """
     path = as_path("path", path)
     check_figure_file(path)
     panels = [
         panel for name in names for panel in _panels(samples, name, components or {})
     ]
-    columns = min(_COLUMNS, len(panels))
-    rows = -(-len(panels) // columns)
+    count = len(panels) + len(more)
+    columns = max(1, min(_COLUMNS, count))
+    rows = max(1, -(-count // columns))
     figure = new_figure(3.2 * columns + 1.5, 1.4 + 2.1 * rows)
     grid = figure.subplots(rows, columns, sharex=True, squeeze=False)
-    for spare in grid.flat[len(panels) :]:
+    for spare in grid.flat[count:]:
         spare.set_axis_off()
+    for draw_panel, axes in zip(more, grid.flat[len(panels) :], strict=False):
+        draw_panel(axes)
     time = samples.time.double()
     again = time.diff(dim=0) < 0
-    begins_anew = bool(again[:, list(worlds.values())].any())
+    was_reset = bool(again[:, list(worlds.values())].any())
     over = time
-    if elapsed is not None and begins_anew:
+    if elapsed is not None and was_reset:
         over = elapsed.double()[:, None].expand_as(time)
     inks = {
         m: k for k, m in enumerate(dict.fromkeys(m for p in panels for m in p.members))
@@ -145,7 +147,8 @@ def draw(
         axes.grid(visible=True, alpha=0.3)
     since = "time since the first sample [s]" if over is not time else "time [s]"
     figure.supxlabel(since, fontsize="small")
-    figure.suptitle(_worlds_text(list(worlds)), fontsize="medium")
+    heading = ", ".join(filter(None, (title, _worlds_text(list(worlds)))))
+    figure.suptitle(heading, fontsize="medium")
     _add_legend(figure, grid)
     save_figure(figure, path)
 
@@ -229,15 +232,10 @@ def _broken(rows: Tensor, at: Tensor) -> Any:
 
 def new_figure(width: float, height: float) -> Any:
     """An empty matplotlib figure of that size [inch], without a window."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise InvalidInputError(
-            "Plots need matplotlib: pip install 'simstate[plot]'."
-        ) from error
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
+    backend = library("matplotlib.backends.backend_agg", "plot", "Plots")
+    drawing = library("matplotlib.figure", "plot", "Plots")
+    figure = drawing.Figure(figsize=(width, height), layout="constrained")
+    backend.FigureCanvasAgg(figure)
     return figure
 
 

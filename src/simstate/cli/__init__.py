@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,23 +20,46 @@ from simstate.base.errors import SimStateError, suggestion
 from simstate.base.mujoco_version import REPAIR, installation_fault, rejection
 from simstate.base.places import place_of
 from simstate.cli.answer import Answer, present
-from simstate.cli.console import console, escaped, plain_warnings, report_error
-from simstate.cli.options import PLAIN_OPTIONS
+from simstate.cli.console import (
+    console,
+    escaped,
+    plain_warnings,
+    report_error,
+    working,
+)
+from simstate.cli.options import readable
 
 GROUPS = {
     "Look": ("view", "inspect", "quantities", "check", "contacts"),
-    "Run": ("run", "integrate", "record", "render", "bench"),
-    "Recordings": ("replay", "plot", "export", "info", "diff", "share"),
+    "Run": ("run", "bench"),
+    "Record": ("replay", "plot", "export", "info", "diff", "share"),
     "Learn": ("tasks", "new-task", "train", "play", "passport", "collect", "runs"),
-    "Study": ("align", "dispersions", "identify", "plan"),
+    "Study": ("plan", "identify", "align", "dispersions"),
     "Help": ("report",),
 }
 """The commands by subject; `new-task` is `NewTaskCommand` of `new_task.py`."""
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
-RENAMED = {"explain": "inspect MODEL NAME"}
+RENAMED = {
+    "explain": "inspect MODEL NAME",
+    "integrate": "run MODEL --integrator SCHEME",
+    "record": "run MODEL --record FILE",
+    "render": "run MODEL --film FILE, or --picture FILE",
+}
 """Earlier commands, and the present ones."""
+RENAMED_OPTIONS = {
+    ("contacts", "--time"): "--seconds",
+    ("dispersions", "--worlds"): "--envs",
+    ("new-task", "--model"): "an argument: simstate new-task FILE MODEL",
+    ("plan", "--noise"): "--spread",
+    ("play", "--output"): "--film",
+    ("report", "--model"): "an argument: simstate report MODEL",
+    ("view", "--beside"): "--compare",
+}
+"""Earlier options of commands, and the present ones."""
 WITH_TASK_OPTIONS = ("train", "play")
 """Commands whose options depend on the task."""
+OWN_DISPLAY = ("view", "train")
+"""Commands that show their progress themselves."""
 
 
 def main(args: list[str] | None = None) -> int:
@@ -54,7 +78,9 @@ def main(args: list[str] | None = None) -> int:
     try:
         with plain_warnings():
             command = _parsed(args)
-            found: Answer | int = command.execute()
+            shown = nullcontext() if args[0] in OWN_DISPLAY else working(args[0])
+            with shown:
+                found: Answer | int = command.execute()
             code = found if isinstance(found, int) else present(found, command.json)
         sys.stdout.flush()
         return code
@@ -97,17 +123,22 @@ def _parsed(args: list[str]) -> Any:
     name = args[0]
     if name not in COMMANDS:
         kind = "option" if name.startswith("-") else "command"
-        said = suggestion(name, COMMANDS)
+        hint = suggestion(name, COMMANDS)
         if name in RENAMED:
-            said = f" It is now `simstate {RENAMED[name]}`."
-        report_error(SimStateError(f"Unknown {kind} {name!r}.{said}"))
+            hint = f" It is now `simstate {RENAMED[name]}`."
+        report_error(SimStateError(f"Unknown {kind} {name!r}.{hint}"))
         sys.exit(2)
+    for arg in args[1:]:
+        option = arg.partition("=")[0]
+        if found := RENAMED_OPTIONS.get((name, option)):
+            report_error(
+                SimStateError(f"Unknown option {option!r}. It is now {found}.")
+            )
+            sys.exit(2)
     command = command_class(name)
     if name in WITH_TASK_OPTIONS:
         return command.parse(args[1:])
-    return tyro.cli(
-        command, args=args[1:], prog=f"simstate {name}", config=PLAIN_OPTIONS
-    )
+    return tyro.cli(readable(command), args=args[1:], prog=f"simstate {name}")
 
 
 def print_overview() -> None:

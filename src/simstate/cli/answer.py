@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from rich.console import RenderableType
+from rich.text import Text
 
 from simstate.base.printable import printable
 from simstate.cli.console import console
@@ -33,11 +34,13 @@ def present(answer: Answer, as_json: bool) -> int:
         print(printable(text))
         return answer.code
     out = console()
-    for part in answer.shown:
-        if isinstance(part, str):
+    for k, part in enumerate(answer.shown):
+        if isinstance(part, str | Text):
             out.print(part, markup=False, highlight=False, soft_wrap=True)
-        else:
-            out.print(part, highlight=False)
+            continue
+        if k:
+            out.print()
+        out.print(part, highlight=False)
     return answer.code
 
 

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table
 
 from simstate.base.errors import InvalidInputError
+from simstate.base.table_style import new_table
 from simstate.cli.answer import Answer
-from simstate.cli.console import Advance, console, progress
+from simstate.cli.console import Advance, progress
 from simstate.cli.options import Debug, Device, Engine, Json, Model
 from simstate.cli.ray_option import Ray, cluster_of
 
@@ -95,10 +95,8 @@ class BenchCommand:
         number("--seconds", self.seconds, more_than=0)
         if not self.envs:
             raise InvalidInputError("--envs needs at least one number of worlds.")
-        # Whoever reads the JSON gets nothing else on standard output.
-        out = Console(stderr=True) if self.json else console()
         results: list[Result] = []
-        with progress(out, "measuring") as advance, cluster_of(self.ray) as cluster:
+        with progress("measuring") as advance, cluster_of(self.ray) as cluster:
             for k, num_envs in enumerate(self.envs):
                 share = _Share(advance, k / len(self.envs), 1 / len(self.envs))
                 results.append(self._measure(cluster, num_envs, share))
@@ -151,7 +149,7 @@ class BenchCommand:
 
     def _table(self, results: list[Result]) -> Table:
         title = f"{self.model} on {self.engine}, {os.cpu_count()} cores: world-steps/s"
-        table = Table(title=title, title_justify="left")
+        table = new_table(title)
         for header in ("worlds", "simstate", self._against, "ratio", "rounds"):
             table.add_column(header, justify="right")
         for one in results:

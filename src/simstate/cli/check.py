@@ -1,11 +1,11 @@
-"""`simstate check`: the oracle suite on a model of the user's own."""
+"""`simstate check`: the laws, checked on a model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from simstate.cli.answer import Answer
-from simstate.cli.console import verdict_table
+from simstate.cli.console import verdict, verdict_table
 from simstate.cli.model_scene import scene_of
 from simstate.cli.options import Debug, Device, Engine, Json, Model
 
@@ -34,8 +34,11 @@ class CheckCommand:
         scene = scene_of(self.model)
         report = oracles.check(scene, self.engine, self.envs, self.seed, self.device)
         failures = [
-            f"FAILED {failure.law}: {failure.entity}.{failure.quantity}, error "
-            f"{failure.error:.3e} > {failure.tolerance:.0e}"
+            verdict(
+                f"FAILED {failure.law}: {failure.entity}.{failure.quantity}, error "
+                f"{failure.error:.3e} > {failure.tolerance:.0e}",
+                passed=False,
+            )
             for failure in report.failures
         ]
         table = verdict_table(report, f"Laws on {self.model}, {report.engine}")

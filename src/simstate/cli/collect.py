@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from simstate.base.errors import InvalidInputError
-from simstate.cli.console import Advance, console, progress
+from simstate.cli.answer import Answer
+from simstate.cli.console import Advance, progress
 from simstate.cli.missing_extra import needs
-from simstate.cli.options import Debug
+from simstate.cli.options import Debug, Json, check_folder
 from simstate.cli.ray_option import Ray, workers
 
 if TYPE_CHECKING:
@@ -66,25 +67,27 @@ class CollectCommand:
     ray: Ray = None
     engine: Literal["native", "warp"] | None = None
     """CPU threads in float64, which is the default, or MuJoCo Warp in float32."""
+    json: Json = False
     debug: Debug = False
 
-    def execute(self) -> int:
-        """Run the command; the exit code."""
+    def execute(self) -> Answer:
+        """Run the command; return what it collected."""
+        check_folder("--out", self.out)
         if (self.policy is None) == (not self.source):
             raise InvalidInputError("Say who acts: --policy, or recordings by --from.")
         if self.source:
             self._check_recorded()
-        out = console()
-        with progress(out, "collect") as advance, workers(self.ray) as over:
+        with progress("collecting") as advance, workers(self.ray) as over:
             found = (
                 self._again(advance, over) if self.source else self._act(advance, over)
             )
         count = sum(1 for _ in found.episodes())
-        out.print(f"{self.out}: {count} episodes in {len(found.parts)} parts.")
+        facts = {"out": str(self.out), "episodes": count, "parts": len(found.parts)}
+        lines = [f"{self.out}: {count} episodes in {len(found.parts)} parts."]
         if self.to is not None:
-            where = found.export(self.to)
-            out.print(f"{self.to}: {where}", markup=False)
-        return 0
+            facts[self.to] = str(found.export(self.to))
+            lines.append(f"{self.to}: {facts[self.to]}")
+        return Answer(facts, lines)
 
     def _check_recorded(self) -> None:
         """Raise where an option is given that recordings have answered already."""

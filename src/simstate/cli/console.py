@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import sys
+import threading
 import warnings
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
 
 from simstate.base.errors import SimStateError
 from simstate.base.places import Place
 from simstate.base.printable import printable
+from simstate.base.table_style import new_table
 from simstate.cli.name_guess import meant
 
 if TYPE_CHECKING:
     from simstate.study.oracles import Report
+
+
+AFTER_S = 2.0
+"""Time after which a command shows that it works [s]."""
 
 
 class Advance(Protocol):
@@ -32,6 +46,12 @@ class Advance(Protocol):
 
 class PlainConsole(Console):
     """A console that prints no control characters of texts, which files may have."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print, after erasing the progress display."""
+        for display in _displays:
+            display.hide()
+        super().print(*objects, **options)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -89,31 +109,102 @@ def plain_warnings() -> Generator[None]:
         yield
 
 
-@contextmanager
-def progress(out: Console, title: str) -> Generator[Advance]:
-    """A progress bar on a terminal; nothing elsewhere."""
-    if out.is_terminal:
+def verdict(text: str, passed: bool) -> Text:
+    """Return a line in green or, if it failed, in red, on terminals with colours."""
+    return Text(text, style="green" if passed else "bold red")
+
+
+class _Display:
+    """The one progress display: a spinner or a bar on a terminal, after two seconds.
+
+    Prints of the commands' console erase it, so that it never mixes with output.
+    """
+
+    def __init__(self, out: Console) -> None:
         columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.percentage:>3.0f} %"),
+            SpinnerColumn(), TextColumn("{task.description}"), BarColumn(),
+            TextColumn("{task.fields[note]}"), TimeElapsedColumn(),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"),
-        )
-        with Progress(*columns, console=out) as bar:
-            task = bar.add_task(title, total=1.0, note="")
+        )  # fmt: skip
+        self._bar = Progress(*columns, console=out, transient=True)
+        self._task = self._bar.add_task("", total=None, note="")
+        self._lock = threading.Lock()
+        self._is_shown = self._is_closed = False
+        self._wait()
 
-            def draw(fraction: float, note: str = "") -> None:
-                bar.update(task, completed=fraction, note=note)
+    def update(self, title: str, fraction: float | None, note: str = "") -> None:
+        """Set the title, the completed fraction (None: unknown) and a note."""
+        total = None if fraction is None else 1.0
+        self._bar.update(
+            self._task, description=title, total=total, completed=fraction or 0.0,
+            note=note,
+        )  # fmt: skip
 
-            yield draw
+    def _wait(self) -> None:
+        self._timer = threading.Timer(AFTER_S, self.show)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def show(self) -> None:
+        """Draw it, until the next `hide`."""
+        with self._lock:
+            if not (self._is_shown or self._is_closed):
+                self._is_shown = True
+                self._bar.start()
+
+    def hide(self) -> None:
+        """Erase it for two seconds."""
+        with self._lock:
+            if self._is_shown:
+                self._is_shown = False
+                self._bar.stop()
+                self._wait()
+
+    def close(self) -> None:
+        """Erase it for good."""
+        self.hide()
+        with self._lock:
+            self._is_closed = True
+            self._timer.cancel()
+
+
+_displays: list[_Display] = []
+"""The display of the running command, if it has one."""
+
+
+@contextmanager
+def working(title: str) -> Generator[None]:
+    """Show that a command works, on a terminal, while it is entered; else nothing."""
+    out = Console(stderr=True)
+    if not (out.is_terminal and sys.stdout.isatty()):
+        yield
         return
-    yield lambda fraction, note="": None
+    display = _Display(out)
+    display.update(title, None)
+    _displays.append(display)
+    try:
+        yield
+    finally:
+        _displays.remove(display)
+        display.close()
+
+
+@contextmanager
+def progress(title: str) -> Generator[Advance]:
+    """Show the completed fraction of a part of the work, on a terminal only."""
+
+    def advance(fraction: float, note: str = "") -> None:
+        for display in _displays[-1:]:
+            display.update(title, fraction, note)
+
+    yield advance
+    for display in _displays[-1:]:
+        display.update(title, None)
 
 
 def verdict_table(report: Report, title: str) -> Table:
     """The worst check of each law."""
-    table = Table(title=title, title_justify="left")
+    table = new_table(title)
     table.add_column("law")
     table.add_column("worst quantity")
     table.add_column("error", justify="right")

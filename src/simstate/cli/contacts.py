@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from simstate.base.table_style import new_table
 from simstate.cli.answer import Answer
 from simstate.cli.console import escaped
 from simstate.cli.model_scene import ENTITY, scene_of
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
 class ContactsCommand:
     """List the contacts of a model in a state: what pushes what, and how hard.
 
-    Example: simstate contacts quadruped --time 1
+    Example: simstate contacts quadruped --seconds 1
     """
 
     model: Model
-    time: float = 0.0
-    """Simulate for this long first [s], with the controls of its start."""
+    seconds: float = 0.0
+    """Time to simulate first [s], with the controls of the start."""
     engine: Engine = "native"
     json: Json = False
     debug: Debug = False
@@ -39,9 +40,9 @@ class ContactsCommand:
         from simstate.simulation import Simulation
         from simstate.world.worlds import worlds_of  # loads torch
 
-        number("--time", self.time, at_least=0)
+        number("--seconds", self.seconds, at_least=0)
         sim = Simulation(scene_of(self.model), engine=self.engine)
-        steps = round(self.time / sim.timestep)
+        steps = round(self.seconds / sim.timestep)
         if steps:
             sim.step(steps)
         table = sim.contact_table()
@@ -69,7 +70,7 @@ def _on_the_moving_side(table: ContactTable, k: int) -> torch.Tensor:
 def _table(table: ContactTable, title: str) -> Table:
     from simstate.math.vector import norm
 
-    found = Table(title=title, title_justify="left")
+    found = new_table(title)
     with_force = escaped("with, world axes [N]")
     for header in ("this", "pushes this", with_force, "normal", "friction"):
         found.add_column(header)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 from rich.table import Table
+from rich.text import Text
 
 from simstate.base.errors import SnapshotError
 from simstate.cli.answer import Answer
+from simstate.cli.console import verdict
 from simstate.cli.options import Debug, Json
 
 if TYPE_CHECKING:
@@ -83,10 +85,11 @@ class DiffCommand:
             )
         return [f"The models differ in {text}." for text in found]
 
-    def _table(self, found: Differences) -> str | Table:
+    def _table(self, found: Differences) -> Text | Table:
         if not len(found):
             worlds = found.num_envs
-            return f"No differences above {self.tolerance:g} in {worlds} worlds."
+            text = f"No differences above {self.tolerance:g} in {worlds} worlds."
+            return verdict(text, passed=True)
         return found.table(self.rows or None)
 
     def _to_dict(self, found: Differences, notes: list[str]) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 from rich.table import Table
 
-from simstate.base.errors import InvalidInputError
+from simstate.base.table_style import new_table
 from simstate.cli.answer import Answer
-from simstate.cli.options import Debug, Json
+from simstate.cli.options import Debug, Json, check_folder
 from simstate.cli.ray_option import Ray, workers
 
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ class DispersionsCommand:
     The file defines study(), which returns a simstate.study.dispersions.Study. World k
     has the same numbers in any batch.
 
-    Example: simstate dispersions drop.py --worlds 2000 --out drop
+    Example: simstate dispersions drop.py --envs 2000 --out drop
     """
 
     file: Annotated[Path, tyro.conf.Positional]
     """A Python file with a function study()."""
-    worlds: int = 1000
+    envs: int = 1000
     """Number of worlds."""
     batch: int = 256
     """Number of worlds at once; results do not depend on it."""
@@ -52,18 +52,17 @@ class DispersionsCommand:
         from simstate.base.checks import number
         from simstate.study.dispersions import load_study
 
+        check_folder("--out", self.out)
+        number("--confidence", self.confidence, more_than=0, less_than=1)
         study = load_study(self.file)
         if self.parameters is not None:
             from simstate.study.identification import FittedParameters
 
             study = FittedParameters.load(self.parameters).scatter(study)
-        number("--confidence", self.confidence, more_than=0, less_than=1)
         if self.out is not None:
-            if self.out.exists() and not self.out.is_dir():
-                raise InvalidInputError(f"--out {str(self.out)!r} is no folder.")
             self.out.mkdir(parents=True, exist_ok=True)
         with workers(self.ray) as over:
-            outcome = study.run(self.worlds, self.batch, self.seed, over)
+            outcome = study.run(self.envs, self.batch, self.seed, over)
         rows = outcome.table(self.confidence)
         if self.out is not None:
             outcome.save_csv(self.out / "worlds.csv")
@@ -72,7 +71,7 @@ class DispersionsCommand:
             worst = study.snapshot(outcome.worst_world, self.seed)
             worst.save(self.out / "worst.npz")
         facts = {
-            "worlds": self.worlds, "seed": self.seed,
+            "worlds": self.envs, "seed": self.seed,
             "confidence": self.confidence, "worst_world": outcome.worst_world,
             "table": [asdict(row) for row in rows],
         }  # fmt: skip
@@ -82,7 +81,7 @@ class DispersionsCommand:
 
     def _table(self, rows: list[Row]) -> Table:
         share = f"{100 * self.confidence:g} %"
-        table = Table(title=f"{self.file.name}: {self.worlds} worlds, seed {self.seed}")
+        table = new_table(f"{self.file.name}: {self.envs} worlds, seed {self.seed}")
         for head in ("result", "statistic"):
             table.add_column(head)
         for head in ("value", f"{share} from", "to"):

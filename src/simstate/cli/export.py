@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 import tyro
 
 from simstate.base.errors import InvalidInputError
-from simstate.cli.console import console
-from simstate.cli.options import Debug
+from simstate.cli.answer import Answer
+from simstate.cli.options import Debug, Json, check_folder, check_writable
 
 
 @dataclass
@@ -31,10 +31,13 @@ class ExportCommand:
     of a LeRobot data set, and marked in an HDF5 file."""
     worlds: tuple[int, ...] = ()
     """The worlds of a log for Foxglove; by default the first."""
+    json: Json = False
     debug: Debug = False
 
-    def execute(self) -> int:
-        """Run the command; the exit code."""
+    def execute(self) -> Answer:
+        """Run the command; return what it wrote."""
+        check = check_folder if self.to == "lerobot" else check_writable
+        check("--out", self.out)
         from simstate.data import datasets
         from simstate.data.datasets.recorded_episodes import success_of
 
@@ -56,5 +59,6 @@ class ExportCommand:
             keep = None if self.success is None else success_of(self.success)
             count = datasets.write_lerobot(self.files, self.out, keep=keep)
             what = "episodes"
-        console().print(f"{self.out}: {count} {what}.", markup=False)
-        return 0
+        return Answer(
+            {"out": str(self.out), what: count}, [f"{self.out}: {count} {what}."]
+        )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 from rich.table import Table
 
+from simstate.base.table_style import new_table
 from simstate.cli.answer import Answer
 from simstate.cli.model_scene import ENTITY, scene_of
 from simstate.cli.options import Debug, Json, Model, check_writable
@@ -103,7 +104,7 @@ class IdentifyCommand:
         return Answer(fit.to_json(), [self._estimates(fit), self._misfits(fit), *lines])
 
     def _estimates(self, fit: Fit) -> Table:
-        table = Table(title=f"{self.model}: {self.log.name}")
+        table = new_table(f"{self.model}: {self.log.name}")
         share = f"{100 * fit.confidence:g} %"
         for head in ("parameter", "model", "estimate", f"{share} from", "to", "unit"):
             table.add_column(head, justify="left" if head[0] in "pu" else "right")
@@ -113,7 +114,7 @@ class IdentifyCommand:
         return table
 
     def _misfits(self, fit: Fit) -> Table:
-        table = Table(title="Error (rms) before and after")
+        table = new_table("Error (rms) before and after")
         for head in ("column", "fitted part", "→", "held out", "→ ", "unit"):
             table.add_column(head, justify="left" if head[0] in "cu" else "right")
         for inside, outside in zip(fit.fitted, fit.held_out, strict=True):

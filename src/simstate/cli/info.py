@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.table import Table
 
+from simstate.base.table_style import new_table
 from simstate.cli.answer import Answer
 from simstate.cli.console import escaped
 from simstate.cli.options import Debug, Json
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
 class InfoCommand:
     """Show what a recording holds: columns with units, worlds, versions, snapshots.
 
-    Example: simstate record cartpole --out run.simrec && simstate info run.simrec
+    Example: simstate run cartpole --record run.simrec && simstate info run.simrec
     """
 
     file: Annotated[Path, tyro.conf.Positional]
-    """A file that sim.record, env.record or `simstate record` wrote."""
+    """A file that sim.record, env.record or `simstate run --record` wrote."""
     json: Json = False
     debug: Debug = False
 
@@ -72,7 +73,7 @@ def _text(value: Any) -> str:
 
 
 def _table(recording: Recording) -> Table:
-    table = Table()
+    table = new_table()
     for head in ("column", "shape", "unit", "axes", "point", "components"):
         table.add_column(head)
     for name in recording.names:

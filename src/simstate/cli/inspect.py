@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import tyro
 from rich.table import Table
 
+from simstate.base.table_style import new_table
 from simstate.cli.answer import Answer
 from simstate.cli.console import escaped
 from simstate.cli.model_scene import scene_of
@@ -106,7 +107,7 @@ def summary(model: str, found: dict[str, Any]) -> str:
 
 def fact_table(title: str, facts: list[Fact]) -> Table:
     """A table with one row for each fact, and a column for each key."""
-    table = Table(title=title, title_justify="left")
+    table = new_table(title)
     for key in facts[0]:
         header = HEADERS.get(key, key.replace("_", " "))
         table.add_column(escaped(header), overflow="fold")
@@ -157,9 +158,7 @@ def card(element: ElementInfo) -> str:
 
 def element_table(elements: Iterable[ElementInfo], model: str) -> Table:
     """Return the meanings of several entries, one in a row."""
-    table = Table(
-        title=f"Entries of the state and inputs: {model}", title_justify="left"
-    )
+    table = new_table(f"Entries of the state and inputs: {model}")
     columns = ("element", "of", "meaning", "point", "axes", "unit", "usual mistake")
     for header in columns:
         table.add_column(header, no_wrap=header in ("element", "unit"))

@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from simstate.base.table_style import new_table
+
 if TYPE_CHECKING:
     from simstate.train.progress import Progress, Report
 
@@ -53,25 +55,24 @@ def live_progress(out: Console, title: str, total: int) -> Generator[Report]:
 
 def progress_table(now: Progress, title: str, total: int, left: str) -> Table:
     """One update: the sums, the reward by term, and why episodes ended."""
-    table = Table(title=f"{title}: update {now.iteration} of {total}")
-    table.title_justify = "left"
+    table = new_table(f"{title}: update {now.iteration} of {total}")
     table.add_column("what")
     table.add_column("value", justify="right")
     if now.reward is not None and now.episode_length_s is not None:
         table.add_row("reward of an episode", f"{now.reward:.2f}")
         table.add_row("length of an episode", f"{now.episode_length_s:.1f} s")
     table.add_row("speed", f"{now.steps_per_second:,.0f} steps/s")
-    table.add_row("time left", left, end_section=True)
+    table.add_row("time left", left)
     for section, label in (
         ("Episode_Reward", "reward"),
         ("Episode_Termination", "ended by"),
         ("Metrics", "metric"),
         ("Curriculum", "curriculum"),
     ):
-        values = now.of(section)
-        for k, (name, value) in enumerate(values.items()):
-            is_last = k == len(values) - 1
-            table.add_row(f"{label} {name}", f"{value:.3f}", end_section=is_last)
+        for k, (name, value) in enumerate(now.of(section).items()):
+            if k == 0:
+                table.add_section()
+            table.add_row(f"{label} {name}", f"{value:.3f}")
     return table
 
 

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from simstate.engine import EngineCfg
     from simstate.scene import SceneCfg
     from simstate.simulation import Simulation
+    from simstate.state import Snapshot
+    from simstate.step import Explicit
 
 ENTITY = "robot"
 """The name of the model's entity."""
@@ -57,19 +59,22 @@ def moving_worlds(
     noise: float,
     seed: int,
     first_world: int = 0,
+    integrator: Explicit | None = None,
+    start: Snapshot | None = None,
 ) -> Simulation:
-    """Return worlds of a model, each with different random joint velocities."""
+    """Return worlds of a model, each with different random joint velocities.
+
+    They start at the model's first keyframe, or in the states of a snapshot.
+    """
     from simstate.simulation import Simulation
 
     check_moves(scene)
     sim = Simulation(
-        scene,
-        envs,
-        engine=engine,
-        device=device,
-        on_divergence="mask",
-        seed=seed,
-        first_world=first_world,
-    )
-    disturb(sim, noise, seed)
+        scene, envs, engine=engine, device=device, on_divergence="mask", seed=seed,
+        first_world=first_world, integrator=integrator,
+    )  # fmt: skip
+    if start is not None:
+        sim.restore(start)
+    if start is None or noise:
+        disturb(sim, noise, seed)
     return sim

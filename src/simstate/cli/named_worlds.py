@@ -16,6 +16,7 @@ from simstate.cli.model_scene import disturb, scene_of
 if TYPE_CHECKING:
     from simstate.data.replay.recorded_course import RecordedCourse
     from simstate.env import Env, EnvCfg
+    from simstate.env.task_course import Act
     from simstate.simulation import Simulation
     from simstate.view import Course
 
@@ -59,13 +60,13 @@ class Viewed:
             )
         return self.model_course() if self.is_model() else self._task_course()
 
-    def beside(self, course: Course, other: str, stack: ExitStack) -> Course:
-        """Return a course with another one next to it, which `stack` ends.
+    def compared(self, course: Course, other: str, stack: ExitStack) -> Course:
+        """Return a course with another one next to it, which `stack` closes.
 
         Args:
-            course: what this gave.
+            course: the course of `self.course`.
             other: a .simrec file, or the name of an engine or of a simulator.
-            stack: what is to be ended with the viewer.
+            stack: closes what is opened, after the viewer.
         """
         from simstate.view import ComparedCourse
 
@@ -87,7 +88,7 @@ class Viewed:
         return compared
 
     def _again(self, engine: Literal["native", "warp"], stack: ExitStack) -> Course:
-        """The same on an engine; of a recording, its inputs from the begin on."""
+        """The same on an engine; for a recording, its inputs from the start."""
         if not self.is_recording():
             return replace(self, engine=engine).course(stack)
         from simstate.data.replay.recorded_course import RecordedCourse
@@ -164,6 +165,13 @@ class Viewed:
         """The task, with the policy if there is one."""
         from simstate.env.task_course import TaskCourse
 
+        env, act, _ = self.task()
+        return TaskCourse(env, act)
+
+    def task(self) -> tuple[Env, Act | None, str]:
+        """Return the task's worlds, the policy if there is one, and its reference."""
+        from simstate.env import tasks
+
         if self.snapshot is not None or self.noise:
             raise InvalidInputError(
                 f"--snapshot and --noise are for models, and {self.what!r} is a task "
@@ -171,16 +179,15 @@ class Viewed:
             )
         policy = Path(self.what) if self._is_policy() else self.policy
         if policy is None:
-            from simstate.env import tasks
-
-            return TaskCourse(self._env(tasks.find(self.what).env_cfg()), None)
+            found = tasks.find(self.what)
+            return self._env(found.env_cfg()), None, found.reference
         with needs("play" if policy.suffix == ".onnx" else "train"):
             from simstate.train.policy_file import load_played
 
             task = None if self._is_policy() else self.what
             played = load_played(policy, task)
             env = self._env(played.run.env_cfg())
-            return TaskCourse(env, played.act_in(env))
+            return env, played.act_in(env), played.run.task
 
     def _env(self, cfg: EnvCfg) -> Env:
         from simstate.env import Env

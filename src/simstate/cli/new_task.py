@@ -13,14 +13,14 @@ import tyro
 from simstate.base.errors import InvalidInputError
 from simstate.base.files import write_atomically
 from simstate.cli.console import console
-from simstate.cli.options import Debug
+from simstate.cli.options import Debug, Model
 
 
 @dataclass
 class NewTaskCommand:
     """Write a task file for a model: commented, and ready to train.
 
-    Example: simstate new-task walk.py --model quadruped
+    Example: simstate new-task walk.py quadruped
     """
 
     file: Annotated[
@@ -28,8 +28,7 @@ class NewTaskCommand:
         tyro.conf.Positional,
         tyro.conf.arg(metavar="FILE", help="The .py file to write."),
     ]
-    model: str
-    """An MJCF or URDF file, or the name of a model, as `simstate run` takes them."""
+    model: Model
     force: bool = False
     """Write over a file that is there."""
     debug: Debug = False

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 from rich.table import Table
 
+from simstate.base.table_style import new_table
 from simstate.cli.answer import Answer
 from simstate.cli.missing_extra import needs
 from simstate.cli.options import Debug, Json
@@ -121,7 +122,7 @@ def _signals(passport: Passport) -> str:
 
 def _table(title: str, columns: Sequence[PassportColumn]) -> Table:
     """Return columns as a table, one in a row."""
-    table = Table(title=title, title_justify="left")
+    table = new_table(title)
     heads = ("#", "column", "unit", "axes", "point", "positive", "scale", "offset",
              "delay", "least", "largest")  # fmt: skip
     for head in heads:

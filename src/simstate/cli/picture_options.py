@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from simstate.base.closeable import Closing
 from simstate.base.errors import InvalidInputError
-from simstate.cli.console import console, progress
 from simstate.cli.missing_extra import needs
 from simstate.cli.options import check_writable
 
@@ -21,15 +20,19 @@ if TYPE_CHECKING:
     from simstate.view.offscreen import Offscreen
 
 PICTURE = ".png"
-MOST_WORLDS = 16
+MOST_WORLDS = 9
 """Number of worlds that are drawn side by side at most."""
 MOST_IN_SHEET = 100
 
 
 @dataclass
 class PictureOptions:
-    """Settings of pictures and films."""
+    """Pictures and films of the worlds, drawn without a display."""
 
+    film: Path | None = None
+    """Write a film of the worlds: an .mp4 or .gif file."""
+    picture: Path | None = None
+    """Write a picture of the worlds at the end: a .png file."""
     size: tuple[int, int] = (640, 480)
     """Width and height [px]; even numbers for an .mp4. Of each world with --sheet."""
     fps: float = 25.0
@@ -43,7 +46,7 @@ class PictureOptions:
     overlays: tuple[str, ...] = ()
     """Overlays, as the viewer lists them: contacts, "link frames", trail, …"""
     values: bool = True
-    """Write the values of forces at their arrows."""
+    """Leave out the values of forces at their arrows."""
     renderer: Literal["auto", "opengl", "software"] = "auto"
     """MuJoCo's own renderer (opengl), ours (software), or the first that works."""
     transparent: bool = False
@@ -53,61 +56,83 @@ class PictureOptions:
     sheet: bool = False
     """Draw each world in a separate picture, in rows, up to 100 of them."""
 
-    def check(self, out: Path, option: str) -> None:
-        """Raise, before anything runs, unless a picture or film can be written."""
-        if out.suffix.lower() == PICTURE:
-            check_writable(option, out)
-        else:
-            self.check_film(out, option)
-
-    def check_film(self, out: Path, option: str) -> None:
-        """Raise, before anything runs, unless a film can be written."""
-        check_writable(option, out)
-        with needs("play"):
-            from simstate.train.video import check_video
-        check_video(out, self.fps)
-        if self.transparent:
+    def check(self) -> None:
+        """Raise, before anything runs, unless film and picture can be written."""
+        check_writable("--film", self.film)
+        check_writable("--picture", self.picture)
+        if self.picture is not None and self.picture.suffix.lower() != PICTURE:
             raise InvalidInputError(
-                f"Films have no alpha channel: --transparent needs a {PICTURE} file, "
-                f"got {out.name!r}."
+                f"--picture writes a {PICTURE} file, got {self.picture.name!r}; --film "
+                "writes films."
+            )
+        if self.film is not None:
+            with needs("play"):
+                from simstate.train.video import check_video
+            check_video(self.film, self.fps)
+        if self.transparent and self.picture is None:
+            raise InvalidInputError(
+                "--transparent needs --picture: films have no alpha channel."
             )
 
-    def drawing(self, course: Course, most: int = MOST_WORLDS) -> Offscreen:
-        """Prepare to draw the first worlds of a course, as many in a row as `most`."""
+    def draw(self, course: Course, seconds: float) -> Drawings:
+        """Prepare to draw the first worlds of a course that runs for a time [s]."""
+        if self.film is not None and seconds * self.fps < 1.0 - 1e-6:
+            raise InvalidInputError(
+                f"{seconds:g} s is too short for a film: at --fps {self.fps:g} a "
+                f"frame takes {1 / self.fps:g} s."
+            )
+        return Drawings(self, course)
+
+    def offscreen(self, course: Course) -> Offscreen:
+        """Return what draws the first worlds of a course."""
         from simstate.view import Orbit, start_offscreen
 
         camera: Any = self.camera
         if self.orbit is not None or self.turn:
             azimuth, elevation = self.orbit or (135.0, -20.0)
             camera = Orbit(azimuth, elevation, turn=self.turn)
-        most = MOST_IN_SHEET if self.sheet else most
         return start_offscreen(
-            course, range(min(course.worlds.num_envs, most)), overlays=self.overlays,
+            course, range(self.drawn_worlds(course)), overlays=self.overlays,
             size=self.size, camera=camera, values=self.values, renderer=self.renderer,
             transparent=self.transparent, supersampling=self.supersampling,
             sheet=self.sheet,
         )  # fmt: skip
 
-    def film(self, course: Course, out: Path, most: int = MOST_WORLDS) -> FilmWriter:
-        """Start a film of the first worlds of a course."""
-        return FilmWriter(self.drawing(course, most).picture, out, self.fps)
+    def drawn_worlds(self, course: Course) -> int:
+        """Return the number of worlds in a picture."""
+        return min(course.worlds.num_envs, MOST_IN_SHEET if self.sheet else MOST_WORLDS)
 
-    def write(self, course: Course, out: Path, seconds: float) -> None:
-        """Play a course for a time [s], and write its end or a film of it."""
-        if out.suffix.lower() == PICTURE:
-            drawing = self.drawing(course)
-            for _ in _played(course, seconds):
-                pass
-            write_picture(out, drawing.picture())
+
+class Drawings(Closing):
+    """The film and the picture of one run, drawn while its worlds are simulated."""
+
+    def __init__(self, options: PictureOptions, course: Course) -> None:
+        self.lines: list[str] = []
+        self._options, self._course = options, course
+        self._film: FilmWriter | None = None
+        self._offscreen: Offscreen | None = None
+        if options.film is None and options.picture is None:
             return
-        if seconds * self.fps < 1.0 - 1e-6:
-            raise InvalidInputError(
-                f"{seconds:g} s is too short for a film: at --fps {self.fps:g} a "
-                f"picture takes {1 / self.fps:g} s."
-            )
-        with self.film(course, out) as film:
-            for elapsed in _played(course, seconds):
-                film.add(elapsed)
+        self._offscreen = options.offscreen(course)
+        if options.film is not None:
+            draw = self._offscreen.picture
+            self._film = FilmWriter(draw, options.film, options.fps)
+
+    def add(self, elapsed: float) -> None:
+        """Draw the frames of a film that are due after a time [s]."""
+        if self._film is not None:
+            self._film.add(elapsed)
+
+    def close(self) -> None:
+        """End the film and draw the picture."""
+        options, count = self._options, self._options.drawn_worlds(self._course)
+        worlds = "1 world" if count == 1 else f"{count} worlds"
+        if self._film is not None:
+            self._film.close()
+            self.lines.append(f"Film of {worlds}: {options.film}")
+        if self._offscreen is not None and options.picture is not None:
+            write_picture(options.picture, self._offscreen.picture())
+            self.lines.append(f"Picture of {worlds}: {options.picture}")
 
 
 class FilmWriter(Closing):
@@ -145,17 +170,3 @@ def write_picture(out: Path, picture: np.ndarray) -> None:
     from PIL import Image
 
     Image.fromarray(picture).save(out)
-
-
-def _played(course: Course, seconds: float) -> Iterator[float]:
-    """Play a course for a time [s]; the time after each step [s]."""
-    steps = max(1, round(seconds / course.step_dt))
-    if course.timeline is not None:
-        steps = max(1, course.timeline.step_at(seconds))
-    elapsed = 0.0
-    with progress(console(), "drawing") as advance:
-        for step in range(steps):
-            elapsed += course.step_dt
-            course.advance()
-            yield elapsed
-            advance((step + 1) / steps, f"{elapsed:.2f} s")

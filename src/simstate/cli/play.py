@@ -12,9 +12,10 @@ import tyro
 from rich.table import Table
 
 from simstate.base.errors import InvalidInputError
+from simstate.base.table_style import new_table
 from simstate.cli.answer import Answer
 from simstate.cli.missing_extra import needs
-from simstate.cli.options import Debug, Device, Engine, Json, Seed
+from simstate.cli.options import Debug, Device, Engine, Json, Seed, check_writable
 from simstate.cli.task_options import TaskCommand, parse_command
 
 if TYPE_CHECKING:
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class PlayCommand(TaskCommand):
-    """Run a trained policy: successes, failures, errors, and a video of one world.
+    """Run a trained policy: successes, failures, errors, and a film of one world.
 
     Settings of the environment are options: simstate play POLICY --help shows them.
 
-    Example: simstate play runs/walk --output walk.gif
+    Example: simstate play runs/walk --film walk.gif
     """
 
     policy: Annotated[
@@ -42,8 +43,8 @@ class PlayCommand(TaskCommand):
             "file. It knows its task; name the task, too, if its file has moved.",
         ),
     ] = ()
-    output: Path | None = None
-    """A .gif or .mp4 file to write; it shows the first world."""
+    film: Path | None = None
+    """Write a film of the first world: an .mp4 or .gif file."""
     seconds: float | None = None
     """Simulated time [s]; by default a full episode."""
     envs: int = 64
@@ -52,9 +53,9 @@ class PlayCommand(TaskCommand):
     """Forward and sideways velocity [m/s] and yaw rate [rad/s] to ask of all worlds,
     for tasks with a velocity command; by default they are drawn as in training."""
     size: tuple[int, int] = (320, 240)
-    """Width and height of the video [px]."""
+    """Width and height of the film [px]."""
     fps: float = 25.0
-    """Pictures per second of the video."""
+    """Frames per second of the film."""
     seed: Seed = 1
     physics: Annotated[
         str | None,
@@ -89,20 +90,21 @@ class PlayCommand(TaskCommand):
         """Run the command; what it found."""
         from simstate.train.evaluate import evaluate
 
-        if self.output is not None:
+        check_writable("--film", self.film)
+        if self.film is not None:
             with needs("play"):
                 from simstate.train.video import check_video
-            check_video(self.output, self.fps)
+            check_video(self.film, self.fps)
         played = _played(self.policy)
         cfg = self._cfg(played)
         seconds = cfg.episode_length_s if self.seconds is None else self.seconds
         env = self._env(cfg, self.envs)
         with self._borrowed(env):
             found = evaluate(env, played.act_in(env), seconds)
-        if self.output is not None:
-            self._film(cfg, played, seconds, self.output)
+        if self.film is not None:
+            self._film(cfg, played, seconds, self.film)
         title = f"{played.run.find_task().label}, {self.policy[-1]}"
-        filmed = [] if self.output is None else [f"Video: {self.output}"]
+        filmed = [] if self.film is None else [f"Film of 1 world: {self.film}"]
         facts = dataclasses.asdict(found)
         return Answer(facts, [figures_table(found, title), *filmed])
 
@@ -155,8 +157,8 @@ class PlayCommand(TaskCommand):
             auto_reset=False,
         )
 
-    def _film(self, cfg: EnvCfg, played: Played, seconds: float, output: Path) -> None:
-        """Write a video of the first world, alone: what it does is the same."""
+    def _film(self, cfg: EnvCfg, played: Played, seconds: float, out: Path) -> None:
+        """Write a film of the first world, alone: what it does is the same."""
         from simstate.sensors.watch_camera import with_view
         from simstate.train.video import film, write_video
 
@@ -166,7 +168,7 @@ class PlayCommand(TaskCommand):
             act: Act = played.act_in(env)
             with self._borrowed(env):
                 frames = film(env, act, seconds, self.fps)
-            write_video(output, frames, self.fps)
+            write_video(out, frames, self.fps)
 
 
 def _played(policy: tuple[str, ...]) -> Played:
@@ -191,7 +193,7 @@ def _played(policy: tuple[str, ...]) -> Played:
 
 def figures_table(found: Evaluation, title: str) -> Table:
     """The figures of an evaluation, one in a row."""
-    table = Table(title=title, title_justify="left")
+    table = new_table(title)
     table.add_column("figure")
     table.add_column("value", justify="right")
     table.add_row("worlds", str(found.num_envs))

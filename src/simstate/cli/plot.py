@@ -8,8 +8,8 @@ from typing import Annotated
 
 import tyro
 
-from simstate.cli.console import console
-from simstate.cli.options import Debug, check_plot
+from simstate.cli.answer import Answer
+from simstate.cli.options import Debug, Json, check_plot
 
 
 @dataclass
@@ -28,16 +28,15 @@ class PlotCommand:
     .png."""
     worlds: tuple[int, ...] = ()
     """The worlds to draw; by default the first sixteen."""
+    json: Json = False
     debug: Debug = False
 
-    def execute(self) -> int:
-        """Run the command; the exit code."""
+    def execute(self) -> Answer:
+        """Run the command; return what it drew."""
+        check_plot("--out", self.out)
         from simstate.record import Recording
 
-        if self.out is not None:
-            check_plot("--out", self.out)
         with Recording(self.file) as recording:
             out = self.out or self.file.with_suffix(".png")
             recording.plot(out, self.columns or None, self.worlds or None)
-        console().print(f"Plot: {out}", markup=False)
-        return 0
+        return Answer({"plot": str(out)}, [f"Plot: {out}"])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from simstate.base.errors import unknown_name
+from simstate.base.table_style import new_table
 from simstate.cli.answer import Answer
 from simstate.cli.console import escaped
 from simstate.cli.options import Debug, Json
@@ -63,7 +64,7 @@ def quantity_table(quantities: list[Quantity]) -> Table:
 
     total = len(EntityData.quantities)
     title = f"{len(quantities)} of {total} quantities of entity.data"
-    table = Table(title=title, title_justify="left")
+    table = new_table(title)
     for header in ("quantity", "point", "axes", "unit", "shape", "written by"):
         table.add_column(header, overflow="fold")
     for q in quantities:

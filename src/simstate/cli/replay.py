@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 
 from simstate.cli.answer import Answer
+from simstate.cli.console import progress, verdict
 from simstate.cli.options import Debug, Json
+from simstate.cli.picture_options import PictureOptions
 
 
 @dataclass
 class ReplayCommand:
-    """Take the steps of a recording again; the exit code is 1 where they differ.
+    """Re-run a recording and compare; the exit code is 1 if a value differs.
 
-    Example: simstate record cartpole --out run.simrec && simstate replay run.simrec
+    Example: simstate run cartpole --record run.simrec && simstate replay run.simrec
     """
 
     file: Annotated[Path, tyro.conf.Positional]
@@ -43,13 +45,17 @@ class ReplayCommand:
     made_by: str | None = None
     """A function that makes the Simulation or Env, as file.py:function, for one with
     force models, sensors or an integrator."""
+    pictures: Annotated[PictureOptions, tyro.conf.OmitArgPrefixes] = field(
+        default_factory=PictureOptions
+    )
     json: Json = False
     debug: Debug = False
 
     def execute(self) -> Answer:
-        """Run the command; what it found."""
+        """Run the command; return what differs."""
         from simstate.data.replay import made_by, replay
 
+        self.pictures.check()
         found = replay(
             self.file,
             None if self.made_by is None else made_by(self.made_by),
@@ -59,4 +65,29 @@ class ReplayCommand:
             task=self.task,
             simulator=self.physics,
         )
-        return Answer(found.to_dict(), [str(found)], code=0 if found.is_same else 1)
+        first, *others = str(found).split("\n")
+        shown = [verdict(first, found.is_same), *others, *self._drawn()]
+        return Answer(found.to_dict(), shown, code=0 if found.is_same else 1)
+
+    def _drawn(self) -> list[str]:
+        """Draw the recording, if a film or a picture is requested; what was written."""
+        from simstate.data.replay import made_by
+        from simstate.data.replay.recorded_course import RecordedCourse
+
+        if self.pictures.film is None and self.pictures.picture is None:
+            return []
+        worlds = None if self.made_by is None else made_by(self.made_by)
+        with RecordedCourse.open(self.file, worlds) as course:
+            assert course.timeline is not None
+            steps, elapsed = course.timeline.num_steps, 0.0
+            total = steps * course.step_dt
+            with (
+                self.pictures.draw(course, total) as drawings,
+                progress("drawing") as advance,
+            ):
+                for step in range(steps):
+                    course.advance()
+                    elapsed += course.step_dt
+                    drawings.add(elapsed)
+                    advance((step + 1) / steps, f"{elapsed:.2f} s")
+        return drawings.lines

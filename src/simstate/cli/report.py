@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from importlib.metadata import requires
 from typing import Any
 
+import tyro
+
 from simstate.base.mujoco_version import installed_versions
 from simstate.cli.answer import Answer
 from simstate.cli.inspect import summary
@@ -25,11 +27,11 @@ class ReportCommand:
 
     Nothing is sent anywhere; no path and no name of a person or machine is in it.
 
-    Example: simstate report --model quadruped
+    Example: simstate report quadruped
     """
 
-    model: str | None = None
-    """A model that the report is about: a shipped one's name or a file."""
+    model: tyro.conf.Positional[str | None] = None
+    """The model that the report is about: a file or a name."""
     json: Json = False
     debug: Debug = False
 

@@ -1,245 +1,394 @@
-"""`simstate run`: simulate a model in many worlds; report speed, laws and files."""
+"""`simstate run`: simulate a model or a task; report speed, laws and files."""
 
 from __future__ import annotations
 
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 from rich.console import Console
-from rich.table import Table
 
 from simstate.base.errors import InvalidInputError
 from simstate.cli.answer import Answer
-from simstate.cli.console import console, escaped, progress, verdict_table
-from simstate.cli.model_scene import ENTITY, moving_worlds, scene_of
+from simstate.cli.console import console, progress, verdict, verdict_table
+from simstate.cli.model_scene import moving_worlds, scene_of
+from simstate.cli.named_worlds import Viewed
 from simstate.cli.options import (
     Debug,
     Device,
     Engine,
     Json,
-    Model,
     Seconds,
+    Seed,
     check_plot,
     check_writable,
 )
 from simstate.cli.picture_options import PictureOptions
+from simstate.cli.run_tables import joint_table, quantity_table, quantity_values
+from simstate.cli.scheme_study import SchemeStudy
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from simstate.cli.picture_options import FilmWriter
+    from simstate.cli.picture_options import Drawings
+    from simstate.cli.run_worlds import RunWorlds
     from simstate.cli.trajectory import Trajectory
-    from simstate.entity import Entity, Quantity
-    from simstate.scene import SceneCfg
     from simstate.simulation import Simulation
 
-SUBSTEPS = 4
-FILMED_WORLDS = 9
-"""Number of worlds in a film."""
+Ran = Annotated[
+    str,
+    tyro.conf.Positional,
+    tyro.conf.arg(
+        metavar="MODEL|TASK|POLICY",
+        help="A model: an MJCF or URDF file, or a name. A task: a name, a .py file or "
+        "package.module:function. A policy: the folder of a run, a checkpoint or an "
+        ".onnx file.",
+    ),
+]
+NOISE = 0.1
+"""Default spread of random joint velocities [rad/s or m/s]."""
 
 
 @dataclass
 class RunCommand:
-    """Simulate a model in many worlds; report the speed and check the laws.
+    """Simulate a model or a task in many worlds; record it, film it, check the laws.
 
     Example: simstate run quadruped --envs 64 --seconds 2 --plot run.png --film run.mp4
     """
 
-    model: Model = "quadruped"
+    what: Ran = "quadruped"
     envs: int = 256
     """Number of worlds."""
     seconds: Seconds = 5.0
-    engine: Engine = "native"
-    device: Device = "cpu"
-    noise: float = 0.1
-    """Spread of the random joint velocities at the start [rad/s or m/s]."""
-    world: int = 0
-    """The world whose state is shown."""
-    seed: int = 0
-    """Seed of the random start."""
+    noise: float | None = None
+    """Spread of the random joint velocities with which the worlds of a model start
+    [rad/s or m/s]; by default 0.1, and 0 with --snapshot."""
+    snapshot: Path | None = None
+    """Start in the states of this snapshot of the model."""
+    policy: Path | None = None
+    """Policy that acts in the task: the folder of a run, a checkpoint or an .onnx file;
+    without one all actions are zero."""
+    integrator: str | None = None
+    """Step by this scheme, and report what it conserves and its order: euler, heun,
+    midpoint, rk4, bs32, rkf45, dp54, rkf78, dop853, or mujoco for MuJoCo's own."""
+    attitude: Literal["lie", "high_order", "manifold"] = "lie"
+    """Method by which --integrator advances orientations."""
+    timestep: float | None = None
+    """Time step of a model [s]; by default the model's own."""
+    tolerance: float | None = None
+    """Absolute and relative tolerance of an adaptive --integrator."""
+    gravity: bool = False
+    """Keep the model's gravity in the report on --integrator; without it momentum is
+    conserved."""
+    record: Path | None = None
+    """Record the run in a .simrec file, which `simstate replay` re-runs."""
+    quantities: tuple[str, ...] = ("joint_pos", "joint_vel")
+    """Quantities to record; those of a task as entity.quantity."""
+    every: float | None = None
+    """Time between two recorded samples of a model [s]; by default each time step."""
+    snapshot_every: float = 10.0
+    """Simulated time between two recorded snapshots, from which a replay can start
+    [s]."""
     plot: Path | None = None
-    """Draw the shown world's joints and root link over time into this image file."""
-    film: Path | None = None
-    """Write a film of the first nine worlds: an .mp4 or .gif file."""
-    picture: Annotated[PictureOptions, tyro.conf.OmitArgPrefixes] = field(
-        default_factory=PictureOptions
-    )
+    """Draw one world's joints and root link over time, and the drifts of --integrator:
+    a .png, .svg or .pdf file."""
     save: Path | None = None
     """Save the worlds at the end as a snapshot in this .npz file; see `diff`."""
+    world: int = 0
+    """The world that tables and plots show."""
     check: bool = True
-    """Check the laws on the model afterwards."""
+    """Leave out the check of the laws on a model."""
     all: bool = False
     """Print all quantities and joints of one world, and each law."""
+    pictures: Annotated[PictureOptions, tyro.conf.OmitArgPrefixes] = field(
+        default_factory=PictureOptions
+    )
+    seed: Seed = 0
+    engine: Engine = "native"
+    device: Device = "cpu"
     json: Json = False
     debug: Debug = False
 
     def execute(self) -> Answer:
-        """Run the command, which says what it does; what it found."""
-        from simstate.base.checks import number
-        from simstate.cli.trajectory import Trajectory
+        """Run the command, which prints as it goes; return what it found."""
+        self._check_options()
+        out = Console(quiet=True) if self.json else console()
+        worlds = self._worlds()
+        if not 0 <= self.world < worlds.sim.num_envs:
+            raise InvalidInputError(
+                f"--world must be in [0, {worlds.sim.num_envs}), got {self.world}."
+            )
+        run = _Run(self, worlds, out)
+        run.simulate()
+        run.report()
+        return Answer(run.facts(), [], run.code)
 
-        number("--seconds", self.seconds, more_than=0)
+    def _check_options(self) -> None:
+        """Raise, before anything is loaded, for outputs that cannot be written."""
+        from simstate.base.checks import number, whole_number
+
         check_plot("--plot", self.plot)
         check_writable("--save", self.save)
-        if self.film is not None:
-            self.picture.check_film(self.film, "--film")
-        out = Console(quiet=True) if self.json else console()
-        scene = scene_of(self.model)
-        sim = moving_worlds(
-            scene, self.envs, self.engine, self.device, self.noise, self.seed
-        )
-        if not 0 <= self.world < sim.num_envs:
+        check_writable("--record", self.record)
+        self.pictures.check()
+        number("--seconds", self.seconds, more_than=0)
+        whole_number("--envs", self.envs, 1)
+        if self.what.endswith(".simrec"):
             raise InvalidInputError(
-                f"--world must be in [0, {sim.num_envs}), got {self.world}."
+                f"{self.what!r} is a recording: simstate replay {self.what} re-runs "
+                "it, with --film or --picture to draw it."
             )
-        path = None
-        if self.plot is not None:
-            path = Trajectory(sim.scene[ENTITY], self.world, self._total_steps(sim))
-        before = plain_rate(sim)
-        with ExitStack() as stack:
-            film = None
-            if self.film is not None:
-                film = stack.enter_context(self._start_film(sim, self.film))
-            steps, elapsed = self._simulate(sim, out, path, film)
-        finished = steps >= self._total_steps(sim)
-        bare = (before + plain_rate(sim)) / 2.0  # machines are not equally fast always
-        self._print_summary(sim, out, steps, elapsed, bare)
-        if self.all or not finished:
-            robot = sim.scene[ENTITY]
-            out.print(quantity_table(robot, self.world))
-            if robot.num_joints:
-                out.print(joint_table(robot, self.world))
-        code = 130
-        if finished:
-            code = self._check(scene, out) if self.check else 0
-        else:
-            out.print("Interrupted: the tables show what was simulated so far.")
-        self._write_files(sim, out, path)
-        if finished:
-            self._print_next(out)
-        return Answer(self._facts(sim, steps, elapsed, bare, code), [], code)
 
-    def _start_film(self, sim: Simulation, path: Path) -> FilmWriter:
-        from simstate.view import Course
+    @cached_property
+    def is_model(self) -> bool:
+        """True for a model, False for a task or a policy."""
+        return self._viewed().is_model()
 
-        course = Course(sim, sim.rays)
-        return self.picture.film(course, path, FILMED_WORLDS)
+    @cached_property
+    def study(self) -> SchemeStudy | None:
+        """The measurement of --integrator, if there is one."""
+        if self.integrator is None or not self.is_model:
+            return None
+        speed = 1.0 if self.noise is None else self.noise
+        return SchemeStudy(
+            self.what, self.integrator, self.attitude, self.timestep, self.tolerance,
+            self.gravity, self.seconds, speed, self.seed, self.engine,
+        )  # fmt: skip
 
-    def _facts(
-        self, sim: Simulation, steps: int, elapsed: float, bare: float, code: int
-    ) -> dict[str, Any]:
-        """Return the contents of the tables, for programs."""
-        robot = sim.scene[ENTITY]
-        return {
-            "model": self.model,
-            "engine": sim.engine_name,
-            "num_envs": sim.num_envs,
-            "steps": steps,
-            "simulated_s": steps * sim.timestep,
-            "elapsed_s": elapsed,
-            "world_steps_per_second": steps * sim.num_envs / max(elapsed, 1e-9),
-            "bare_mujoco_steps_per_second": bare,
-            "diverged": int(sim.diverged.sum()),
-            "finished": code != 130,
-            "laws_hold": code == 0 if self.check and code != 130 else None,
-            "world": self.world,
-            "quantities": {
-                name: robot.data.read(name)[self.world].cpu().numpy().tolist()
-                for name, quantity in robot.data.quantities.items()
-                if _is_shown(robot, quantity)
-            },
-        }
+    def _viewed(self) -> Viewed:
+        return Viewed(
+            self.what, self.snapshot, self.policy, self.envs, self.noise or 0.0,
+            self.seed, self.engine, self.device,
+        )  # fmt: skip
 
-    def _total_steps(self, sim: Simulation) -> int:
-        return max(1, round(self.seconds / sim.timestep))
+    def _worlds(self) -> RunWorlds:
+        from dataclasses import replace
 
-    def _simulate(
-        self,
-        sim: Simulation,
-        out: Console,
-        path: Trajectory | None,
-        film: FilmWriter | None,
-    ) -> tuple[int, float]:
-        """Step to the end or to Ctrl-C; steps done, and the time they took [s]."""
-        total, done, spent = self._total_steps(sim), 0, 0.0
-        _say(
-            out,
-            f"[bold]{self.model}[/]: {sim.num_envs} worlds on {sim.engine_name}, "
-            f"{total} steps of {sim.timestep:g} s, {_ground_text(sim)}",
+        from simstate.cli.run_worlds import ModelWorlds, TaskWorlds
+        from simstate.state import Snapshot
+
+        if not self.is_model:
+            if self.integrator is not None or self.timestep is not None:
+                raise InvalidInputError(
+                    "--integrator and --timestep are for models, and "
+                    f"{self.what!r} is a task or a policy: leave them out."
+                )
+            return TaskWorlds(*self._viewed().task())
+        if self.policy is not None:
+            raise InvalidInputError(
+                f"--policy acts in a task, and {self.what!r} is none: `simstate tasks` "
+                "lists them."
+            )
+        scene = replace(scene_of(self.what), timestep=self.timestep)
+        start = None if self.snapshot is None else Snapshot.load(self.snapshot)
+        noise = self.noise
+        if noise is None:
+            noise = 0.0 if start is not None else NOISE
+        integrator = None if self.study is None else self.study.integrator()
+        return ModelWorlds(
+            moving_worlds(
+                scene,
+                self.envs,
+                self.engine,
+                self.device,
+                noise,
+                self.seed,
+                integrator=integrator,
+                start=start,
+            )
         )
+
+
+class _Run:
+    """One run: the steps, then what is printed and written about them."""
+
+    def __init__(self, options: RunCommand, worlds: RunWorlds, out: Console) -> None:
+        self.options, self.worlds, self.sim, self.out = (
+            options, worlds, worlds.sim, out,
+        )  # fmt: skip
+        dt = worlds.course.step_dt
+        self.total = max(1, round(options.seconds / dt))
+        self.physics_steps = round(dt / worlds.sim.timestep)
+        self.done, self.spent, self.bare = 0, 0.0, 0.0
+        self.written: list[str] = []
+        self.laws_hold: bool | None = None
+        self._path: Trajectory | None = None
+
+    @property
+    def finished(self) -> bool:
+        """False after Ctrl-C."""
+        return self.done >= self.total
+
+    @property
+    def code(self) -> int:
+        """The exit code."""
+        if not self.finished:
+            return 130
+        return 1 if self.laws_hold is False else 0
+
+    @property
+    def rate(self) -> float:
+        """World-steps per second of wall-clock time."""
+        steps = self.done * self.physics_steps * self.sim.num_envs
+        return steps / max(self.spent, 1e-9)
+
+    def simulate(self) -> None:
+        """Step to the end or to Ctrl-C, recording and drawing."""
+        from simstate.cli.trajectory import Trajectory
+
+        options, sim = self.options, self.sim
+        _say(
+            self.out,
+            f"[bold]{options.what}[/]: {sim.num_envs} worlds on {sim.engine_name}, "
+            f"{self.total} steps of {self.worlds.course.step_dt:g} s, "
+            f"{_ground_text(sim)}",
+        )
+        if options.plot is not None:
+            entity, dt = self.worlds.entity, self.worlds.course.step_dt
+            self._path = Trajectory(entity, options.world, self.total, dt)
+        before = plain_rate(sim) if options.is_model else 0.0
+        with ExitStack() as stack:
+            drawings = stack.enter_context(
+                options.pictures.draw(self.worlds.course, options.seconds)
+            )
+            recorder: Any = None
+            if options.record is not None:
+                recorder = stack.enter_context(
+                    self.worlds.record(
+                        options.record,
+                        options.quantities,
+                        options.every,
+                        options.snapshot_every,
+                    )
+                )
+            self._step(drawings)
+        if options.is_model:  # machines are not equally fast always
+            self.bare = (before + plain_rate(sim)) / 2.0
+        self.written += drawings.lines
+        if recorder is not None and options.record is not None:
+            self.written.append(_recorded(options.record, recorder.samples, options))
+
+    def _step(self, drawings: Drawings) -> None:
+        dt = self.worlds.course.step_dt
         try:
-            with progress(out, "simulating") as advance:
-                while done < total:
-                    n = min(SUBSTEPS, total - done)
+            with progress("simulating") as advance:
+                while self.done < self.total:
                     start = time.perf_counter()
-                    sim.step(n)
-                    spent += time.perf_counter() - start
-                    done += n
-                    if path is not None:
-                        path.record(done)
-                    if film is not None:
-                        film.add(done * sim.timestep)
-                    rate = done * sim.num_envs / spent
-                    advance(done / total, f"{rate:,.0f} world-steps/s")
+                    self.done += self.worlds.advance(self.total - self.done)
+                    self.spent += time.perf_counter() - start
+                    if self._path is not None:
+                        self._path.record(self.done)
+                    drawings.add(self.done * dt)
+                    advance(self.done / self.total, f"{self.rate:,.0f} world-steps/s")
         except KeyboardInterrupt:
             pass
-        return done, spent
 
-    def _write_files(
-        self, sim: Simulation, out: Console, path: Trajectory | None
-    ) -> None:
-        if self.film is not None:
-            worlds = min(sim.num_envs, FILMED_WORLDS)
-            out.print(f"Film of {worlds} worlds: {self.film}", markup=False)
-        if path is not None and self.plot is not None:
-            path.draw(self.plot, self.model)
-            out.print(f"Plot of world {self.world}: {self.plot}", markup=False)
-        if self.save is not None:
-            sim.snapshot().save(self.save)
-            out.print(f"Snapshot of {sim.num_envs} worlds: {self.save}", markup=False)
+    def report(self) -> None:
+        """Print what happened, and write the files that are made at the end."""
+        out, options = self.out, self.options
+        self._print_summary()
+        if options.all or not self.finished:
+            entity = self.worlds.entity
+            out.print(quantity_table(entity, options.world))
+            if entity.num_joints:
+                out.print(joint_table(entity, options.world))
+        if not self.finished:
+            out.print("Interrupted: the tables show what was simulated so far.")
+        elif options.check and options.is_model:
+            self._check()
+        if self.finished and options.study is not None:
+            out.print(options.study.table())
+        self._write_files()
+        for line in self.written:
+            out.print(line, markup=False, soft_wrap=True, highlight=False)
+        if self.finished:
+            self._print_next()
 
-    def _print_summary(
-        self, sim: Simulation, out: Console, steps: int, elapsed: float, bare: float
-    ) -> None:
-        simulated = steps * sim.timestep
-        rate = steps * sim.num_envs / max(elapsed, 1e-9)
+    def _print_summary(self) -> None:
+        sim, rate = self.sim, self.rate
+        simulated = self.done * self.worlds.course.step_dt
         _say(
-            out,
-            f"{simulated:g} s in {sim.num_envs} worlds took {elapsed:.2f} s: "
+            self.out,
+            f"{simulated:g} s in {sim.num_envs} worlds took {self.spent:.2f} s: "
             f"{rate:,.0f} world-steps/s, {rate * sim.timestep:,.0f} × real time. "
             f"{int(sim.diverged.sum())} worlds diverged.",
         )
-        _say(
-            out,
-            f"Bare MuJoCo, a loop of mj_step on one core: {bare:,.0f} world-steps/s; "
-            f"simstate: {rate / bare:.2g} × that.",
-        )
+        if self.bare:
+            _say(
+                self.out,
+                f"Bare MuJoCo, a loop of mj_step on one core: {self.bare:,.0f} "
+                f"world-steps/s; simstate: {rate / self.bare:.2g} × that.",
+            )
 
-    def _print_next(self, out: Console) -> None:
-        _say(out, f"Watch it in a browser: simstate view {self.model}")
-        more = "" if self.all else "; all numbers: add --all"
-        _say(out, f"Train it: simstate tasks, simstate train TASK --help{more}")
-
-    def _check(self, scene: SceneCfg, out: Console) -> int:
+    def _check(self) -> None:
         from simstate.study import oracles
 
-        report = oracles.check(scene, self.engine, seed=self.seed, device=self.device)
-        if self.all or not report.passed:
-            title = f"Laws, checked on {self.model} in random states"
+        options, out = self.options, self.out
+        report = oracles.check(
+            scene_of(options.what), options.engine, seed=options.seed,
+            device=options.device,
+        )  # fmt: skip
+        self.laws_hold = report.passed
+        if options.all or not report.passed:
+            title = f"Laws, checked on {options.what} in random states"
             out.print(verdict_table(report, title))
             for note in report.notes:
                 out.print(note, markup=False, highlight=False)
-        else:
-            laws = {check.law for check in report.checks}
-            _say(
-                out,
-                f"{len(laws)} laws hold in random states: simstate check lists them.",
-            )
-        return 0 if report.passed else 1
+            return
+        laws = {check.law for check in report.checks}
+        line = f"{len(laws)} laws hold in random states: simstate check lists them."
+        out.print(verdict(line, passed=True), soft_wrap=True)
+
+    def _write_files(self) -> None:
+        options, sim = self.options, self.sim
+        if self._path is not None and options.plot is not None:
+            study = options.study if self.finished else None
+            drift = None if study is None else study.scheme_alone
+            self._path.draw(options.plot, options.what, drift)
+            self.written.append(f"Plot of world {options.world}: {options.plot}")
+        if options.save is not None:
+            sim.snapshot().save(options.save)
+            self.written.append(f"Snapshot of {sim.num_envs} worlds: {options.save}")
+
+    def _print_next(self) -> None:
+        options = self.options
+        _say(self.out, f"Watch it in a browser: simstate view {options.what}")
+        more = "" if options.all else "; all numbers: add --all"
+        task = "TASK --help" if options.is_model else options.what
+        _say(self.out, f"Train it: simstate tasks, simstate train {task}{more}")
+
+    def facts(self) -> dict[str, Any]:
+        """Return what was found, for programs."""
+        options, sim = self.options, self.sim
+        study = options.study if self.finished else None
+        return {
+            "model": options.what,
+            "engine": sim.engine_name,
+            "num_envs": sim.num_envs,
+            "steps": self.done,
+            "simulated_s": self.done * self.worlds.course.step_dt,
+            "elapsed_s": self.spent,
+            "world_steps_per_second": self.rate,
+            "bare_mujoco_steps_per_second": self.bare or None,
+            "diverged": int(sim.diverged.sum()),
+            "finished": self.finished,
+            "laws_hold": self.laws_hold,
+            "integrator": None if study is None else study.to_dict(),
+            "written": self.written,
+            "world": options.world,
+            "quantities": quantity_values(self.worlds.entity, options.world),
+        }
+
+
+def _recorded(path: Path, samples: int, options: RunCommand) -> str:
+    """Describe a recording, which after Ctrl-C holds the steps so far."""
+    how = f"simstate replay {path}"
+    if options.integrator is not None:
+        how += " --made-by FILE:FUNCTION"
+    size = path.stat().st_size
+    return f"Recording: {path}, {samples} samples, {size:,} bytes; {how} re-runs it."
 
 
 def _say(out: Console, text: str) -> None:
@@ -270,65 +419,3 @@ def _ground_text(sim: Simulation) -> str:
     if "ground" in names:  # the entity's own would be robot/ground
         return "a ground plane added at z = 0"
     return "the model's own floor" if has_floor(sim.model) else "no floor"
-
-
-def quantity_table(entity: Entity, world: int) -> Table:
-    """The entity's quantities in one world, each with its contract."""
-    from simstate.world.worlds import worlds_of  # loads torch
-
-    time = float(worlds_of(entity).read_field("time")[world])
-    table = Table(
-        title=f"{entity.name}, world {world}, t = {time:g} s",
-        title_justify="left",
-    )
-    for header in ("quantity", "value", "point", "axes", "unit"):
-        table.add_column(header, no_wrap=header != "value")
-    for name, quantity in entity.data.quantities.items():
-        if _is_shown(entity, quantity):
-            value = format_value(entity.data.read(name)[world])
-            table.add_row(
-                name, value, quantity.point_text, quantity.axes_text, quantity.unit
-            )
-    return table
-
-
-def joint_table(entity: Entity, world: int) -> Table:
-    """Position, velocity, acceleration and target of each joint in one world."""
-    columns = (
-        "joint_pos",
-        "joint_vel",
-        "joint_acc",
-        "joint_pos_target",
-        "qfrc_actuator",
-    )
-    table = Table(title="1-DoF joints", title_justify="left")
-    table.add_column("joint")
-    for name in columns:
-        unit = entity.data.quantities[name].unit
-        table.add_column(escaped(f"{name}\n[{unit}]"), justify="right")
-    values = [entity.data.read(name)[world] for name in columns]
-    for k, joint in enumerate(entity.joint_names):
-        table.add_row(joint, *(format_value(column[k]) for column in values))
-    return table
-
-
-def format_value(value: Tensor) -> str:
-    """A few numbers in full; of many, the first row and the shape."""
-    if value.ndim > 1:
-        sizes = "×".join(str(size) for size in value.shape)
-        return f"{format_value(value[0])}, … ({sizes})"
-    if value.ndim == 0:
-        return "–" if bool(value.isnan()) else f"{float(value):.4g}"
-    shown = ", ".join(f"{float(number):.4g}" for number in value[:7])
-    return shown if len(value) <= 7 else f"{shown}, … ({len(value)})"
-
-
-def _is_shown(entity: Entity, quantity: Quantity) -> bool:
-    """Return True if the entity has such elements and no finer quantity covers them."""
-    if quantity.kind in ("pose", "vel", "acc") and quantity.axes == "w":
-        return False
-    if quantity.subject == "root" or quantity.kind in ("projected_gravity", "heading"):
-        return entity.index.base != "none"
-    per_joint = "num_joints" in quantity.shape
-    sizes = [entity.sizes[size] for size in quantity.shape if isinstance(size, str)]
-    return not per_joint and all(sizes)

@@ -10,6 +10,7 @@ import tyro
 from rich.table import Table
 
 from simstate.base.errors import InvalidInputError
+from simstate.base.table_style import new_table
 from simstate.cli.answer import Answer
 from simstate.cli.console import escaped
 from simstate.cli.live import duration
@@ -91,7 +92,7 @@ def _facts(run: RunRecord, differing: list[str]) -> dict[str, Any]:
 def _table(runs: list[RunRecord], differing: list[str]) -> Table:
     shown = differing[:MOST_SETTINGS]
     more = len(differing) - len(shown)
-    table = Table(title="Runs", title_justify="left")
+    table = new_table("Runs")
     if more:
         table.caption = f"{more} more settings differ: --json has them all."
     table.add_column("folder")

@@ -8,9 +8,10 @@ from typing import Annotated
 
 import tyro
 
-from simstate.cli.console import console, progress
+from simstate.cli.answer import Answer
+from simstate.cli.console import progress
 from simstate.cli.missing_extra import needs
-from simstate.cli.options import Debug, check_writable
+from simstate.cli.options import Debug, Json, check_writable
 
 
 @dataclass
@@ -34,23 +35,23 @@ class ShareCommand:
     made_by: str | None = None
     """A function that makes the Simulation or Env, as file.py:function, for one with
     force models, sensors or an integrator."""
+    json: Json = False
     debug: Debug = False
 
-    def execute(self) -> int:
-        """Run the command; the exit code."""
-        out = self.out or self.file.with_suffix(".html")
-        check_writable("--out", out)
+    def execute(self) -> Answer:
+        """Run the command; return the page's name and size."""
+        check_writable("--out", self.out)
         with needs("view"):
             from simstate.data.replay.sharing import share_recording
         from simstate.data.replay import made_by
         from simstate.record import Recording
 
         made = None if self.made_by is None else made_by(self.made_by)
-        shown = console()
-        with Recording(self.file) as recording, progress(shown, "sharing") as advance:
+        out = self.out or self.file.with_suffix(".html")
+        with Recording(self.file) as recording, progress("sharing") as advance:
             size = share_recording(
                 recording, out, worlds=self.worlds or None, played_in=made,
                 fps=self.fps, on_progress=advance,
             )  # fmt: skip
-        shown.print(f"{out}: {size / 1e6:.1f} MB, opens in any browser.", markup=False)
-        return 0
+        line = f"{out}: {size / 1e6:.1f} MB, opens in any browser."
+        return Answer({"out": str(out), "bytes": size}, [line])

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from simstate.base.errors import InvalidInputError
+from simstate.base.table_style import new_table
 
 if TYPE_CHECKING:
     from simstate.cli.train import TrainCommand
@@ -86,7 +87,7 @@ def _summarise(folder: Path, cells: list[Cell], out: Console) -> None:
 def _table(groups: dict[str, list[RunRecord]]) -> Table:
     from simstate.train.run_records import LENGTH, REWARD
 
-    table = Table(title="Means over runs, ± standard deviation", title_justify="left")
+    table = new_table("Means over runs, ± standard deviation")
     table.add_column("settings")
     for header in (
         "runs",

@@ -1,7 +1,7 @@
 """Options of a task: every setting of its environment and training, by tyro.
 
 `simstate train TASK --help` shows them; what a task has is known when it is loaded, so
-the options are made anew for each.
+the options are made for each.
 """
 
 from __future__ import annotations
@@ -9,11 +9,24 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, make_dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar, cast
+from pathlib import Path
+from types import UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Protocol,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
 import tyro
 
 from simstate.base.errors import InvalidInputError
+from simstate.cli.options import readable
 
 if TYPE_CHECKING:
     from simstate.env.settings import Setting
@@ -66,7 +79,7 @@ def parse_command(
     shows them, without it the command's own options alone.
     """
     if not settings:
-        return tyro.cli(kind, args=args, prog=prog)
+        return tyro.cli(readable(kind), args=args, prog=prog)
     prog = " ".join([prog, *(name for name in named if not name.startswith("-"))])
     from simstate.env.settings import described
 
@@ -95,20 +108,40 @@ def _with_options(kind: type[Command], known: Iterable[Setting]) -> type[Any]:
         groups.append(
             (_name(section), Annotated[group, about], field(default_factory=group))
         )
-    whole = make_dataclass(kind.__name__, groups, bases=(kind,), kw_only=True)
+    base = readable(kind)
+    whole = make_dataclass(kind.__name__, groups, bases=(base,), kw_only=True)
     whole.__doc__ = kind.__doc__
     return cast("type[Any]", whole)
 
 
 def _option(number: int, setting: Setting, section: str) -> tuple[str, Any, Any]:
     name = setting.path.removeprefix(f"{section}.")
-    about = tyro.conf.arg(name=name, help=setting.help)
+    metavar = _metavar(setting.hint)
+    about = tyro.conf.arg(name=name, help=setting.help, metavar=metavar)
     value = setting.value
     return (
         f"at_{number}",
         Annotated[setting.hint, about],
         field(default_factory=lambda: value),
     )
+
+
+_PLACEHOLDERS: dict[Any, str] = {
+    int: "N", float: "VALUE", str: "TEXT", bool: "", Path: "PATH",
+}  # fmt: skip
+
+
+def _metavar(hint: Any) -> str | None:
+    """Return the placeholder of values of a type; None: its choices."""
+    parts = [part for part in get_args(hint) if part is not type(None)]
+    origin = get_origin(hint)
+    if origin in (Union, UnionType):
+        found = list(dict.fromkeys(_metavar(part) for part in parts))
+        return None if None in found else "|".join(map(str, found))
+    if origin is tuple:
+        inner = [_metavar(part) or "VALUE" for part in parts if part is not Ellipsis]
+        return f"{inner[0]} ..." if Ellipsis in parts else " ".join(inner)
+    return _PLACEHOLDERS.get(hint) or None
 
 
 def _sayable(setting: Setting) -> list[Setting]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import tyro
 from rich.table import Table
 
+from simstate.base.table_style import new_table
 from simstate.cli.answer import Answer
 from simstate.cli.console import escaped
 from simstate.cli.options import Debug, Json
@@ -56,7 +57,7 @@ def _facts(reference: str) -> dict[str, Any]:
 
 
 def _table(facts: list[dict[str, Any]]) -> Table:
-    table = Table(title="Tasks: simstate train NAME", title_justify="left")
+    table = new_table("Tasks: simstate train NAME")
     for header in ("name", "what it is about", "trained policy"):
         table.add_column(header, no_wrap=header == "name")
     for header in ("core-seconds", "episode [s]", "worlds", "updates"):

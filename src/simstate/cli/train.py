@@ -6,7 +6,7 @@ import dataclasses
 import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -15,10 +15,12 @@ from rich.console import Console
 from rich.table import Table
 
 from simstate.base.errors import InvalidInputError
-from simstate.cli.console import console
+from simstate.base.table_style import new_table
+from simstate.cli.answer import Answer
+from simstate.cli.console import PlainConsole, console
 from simstate.cli.live import live_progress
 from simstate.cli.missing_extra import needs
-from simstate.cli.options import Debug
+from simstate.cli.options import Debug, Json, check_folder
 from simstate.cli.ray_option import Ray, cluster_of
 from simstate.cli.task_options import TaskCommand, parse_command
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 RUNS = Path("runs")
 """Default folder of runs."""
 _SAID_ELSEWHERE = ("train.num_envs", "train.iterations")
-"""Settings that have options of their own: --envs and --iterations."""
+"""Settings with shorter options: --envs and --iterations."""
 _OUTPUT = ("save_every", "keep", "logger", "video_every")
 
 TaskArgument = Annotated[
@@ -64,8 +66,8 @@ class TrainCommand(TaskCommand):
     config: Path | None = None
     """A run.json, or the folder of a run: train with the same settings."""
     start_from: Path | None = None
-    """A checkpoint, or the folder of a run: begin with its networks, in a new run, of
-    this task or of one that observes and does the same."""
+    """A checkpoint, or the folder of a run: start a new run with its networks, of
+    this task or of one with the same observations and actions."""
     envs: int | None = None
     """Number of worlds; by default the task's."""
     iterations: int | None = None
@@ -73,7 +75,7 @@ class TrainCommand(TaskCommand):
     seed: int | None = None
     """Seed of all that is random; by default 0."""
     seeds: tuple[int, ...] = ()
-    """Train once with each of these seeds, in folders of their own, and compare."""
+    """Train once with each of these seeds, each in a folder, and compare them."""
     grid: tuple[str, ...] = ()
     """Train with all combinations of values, such as env.rewards.track.weight=1,2."""
     without: tuple[str, ...] = ()
@@ -94,7 +96,7 @@ class TrainCommand(TaskCommand):
     video_every: int | None = None
     """Updates between two videos of four worlds; by default none are made."""
     export: bool = True
-    """Write the policy as policy.onnx at the end."""
+    """Do not write the policy as policy.onnx at the end."""
     profile: bool = False
     """Print where the core-seconds went: CPU time of all threads, by part."""
     view: bool = False
@@ -103,6 +105,7 @@ class TrainCommand(TaskCommand):
     port: int = 8080
     """The first port that --view tries."""
     ray: Ray = None
+    json: Json = False
     debug: Debug = False
 
     @staticmethod
@@ -121,11 +124,12 @@ class TrainCommand(TaskCommand):
         options = {k: v for k, v in settings.items() if k not in _SAID_ELSEWHERE}
         return parse_command(TrainCommand, args, options, "simstate train", args[:1])
 
-    def execute(self) -> int:
-        """Run the command; the exit code."""
+    def execute(self) -> Answer:
+        """Run the command, which prints as it goes; return the runs."""
+        check_folder("--run-dir", self.run_dir)
         with needs("train"):
             from simstate.train.training_run import TrainingRun
-        out = console()
+        out = PlainConsole(stderr=True) if self.json else console()
         if self.ray is not None and (self.seeds or self.grid or self.view):
             raise InvalidInputError(
                 "--ray trains one run: leave out --seeds, --grid and --view."
@@ -133,22 +137,37 @@ class TrainCommand(TaskCommand):
         if self.seeds or self.grid:
             from simstate.cli.sweep import sweep
 
-            return sweep(self, out)
+            code = sweep(self, out)
+            return Answer(self.trained, [], code)
         with cluster_of(self.ray) as cluster:
             make = None if cluster is None else partial(_on_cluster, cluster)
             if self.resume:
                 run = self._resumed(out, make)
             else:
                 run = TrainingRun(*self._new(), make_worlds=make)
-            return self.train(run, out)
+            code = self.train(run, out)
+            return Answer(self.trained[0], [], code)
+
+    @cached_property
+    def trained(self) -> list[dict[str, Any]]:
+        """Facts about each run of the command so far."""
+        return []
 
     def train(self, run: TrainingRun, out: Console) -> int:
         """Train to the end, or to Ctrl-C; the exit code."""
-        if not self._learn(run, out):
+        finished = self._learn(run, out)
+        policy = run.run_dir / "policy.onnx"
+        self.trained.append({
+            "run_dir": str(run.run_dir), "updates": run.iteration,
+            "finished": finished,
+            "policy": str(policy) if finished and self.export else None,
+        })  # fmt: skip
+        if not finished:
             out.print(
                 f"Interrupted after {run.iteration} updates, "
                 f"{'all' if run.saved == run.iteration else run.saved or 'none'} of "
-                f"them saved: simstate train --resume --run-dir {run.run_dir} goes on.",
+                "them saved: "
+                f"simstate train --resume --run-dir {run.run_dir} continues.",
                 markup=False,
                 soft_wrap=True,
             )
@@ -160,7 +179,6 @@ class TrainCommand(TaskCommand):
 
     def run_cfg(self) -> RunCfg:
         """The run that the command asks for."""
-        from simstate.env.setting_changes import with_settings
         from simstate.train.run_cfg import RunCfg
         from simstate.train.run_file import read_run_file
 
@@ -176,12 +194,10 @@ class TrainCommand(TaskCommand):
         given = self._given("envs", "iterations")
         if "envs" in given:
             given["num_envs"] = given.pop("envs")
-        train = with_settings(base.train, "train", self.settings)
-        env = {k: v for k, v in self.settings.items() if k.startswith("env.")}
+        changed = base.changed(self.settings)
         return dataclasses.replace(
-            base,
-            train=dataclasses.replace(train, **given),
-            settings={**base.settings, **env},
+            changed,
+            train=dataclasses.replace(changed.train, **given),
             without=(*base.without, *self.without),
             output=dataclasses.replace(base.output, **self._given(*_OUTPUT)),
             **self._start(),
@@ -279,13 +295,13 @@ class TrainCommand(TaskCommand):
         )
         start = time.monotonic()
 
-        def told() -> None:
-            out.print("Saving after this update; Ctrl-C again ends at once.")
+        def on_interrupt() -> None:
+            out.print("Saving after this update; press Ctrl-C again to stop at once.")
 
         try:
             with (
                 self._viewed(run, out),
-                StopRequest(told) as stop,
+                StopRequest(on_interrupt) as stop,
                 live_progress(out, label, total) as report,
             ):
                 finished = run.learn(total, report, stop)
@@ -331,7 +347,7 @@ class TrainCommand(TaskCommand):
 
 def _profile(spent: dict[str, float]) -> Table:
     """Return the core-seconds by part, as a table."""
-    table = Table(title="Core-seconds", title_justify="left")
+    table = new_table("Core-seconds")
     for header in ("part", "s", "%"):
         table.add_column(header, justify="left" if header == "part" else "right")
     total = sum(spent.values())

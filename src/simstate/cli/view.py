@@ -22,7 +22,7 @@ class ViewCommand:
     """Show a model, a recording, a task or a policy in the browser, and act on it.
 
     The page plays, pauses, steps, goes back and resets; it draws frames, velocities,
-    contacts and forces, plots any quantity, and says what every number means. A
+    contacts and forces, plots any quantity, and shows the meaning of each value. A
     recording has a timeline with resets, divergences and events marked.
 
     Example: simstate view quadruped
@@ -30,12 +30,12 @@ class ViewCommand:
 
     what: What
     snapshot: Path | None = None
-    """Begin with the worlds of this snapshot of the model."""
+    """Start in the states of this snapshot of the model."""
     policy: Path | None = None
     """Policy that acts in the task: the folder of a run, a checkpoint or an .onnx
     file."""
-    beside: str | None = None
-    """Show another one next to it, and their difference: a second .simrec file; or the
+    compare: str | None = None
+    """Show another run next to it, and the difference: a second .simrec file; or the
     same worlds on an engine (native, warp) or in a simulator (drake, mjx, newton),
     given the same inputs."""
     made_by: str | None = None
@@ -56,7 +56,7 @@ class ViewCommand:
     port: int = 8080
     """The first port to try; 0: any that is free."""
     token: str | None = None
-    """The token that the address must contain; one is made if you give none."""
+    """The token that the address must contain; by default a random one."""
     seed: Seed = 0
     engine: Engine = "native"
     device: Device = "cpu"
@@ -74,15 +74,15 @@ class ViewCommand:
         )  # fmt: skip
         with ExitStack() as stack:
             course = viewed.course(stack)
-            if self.beside is not None:
-                course = viewed.beside(course, self.beside, stack)
+            if self.compare is not None:
+                course = viewed.compared(course, self.compare, stack)
             return self._show(viewed, course)
 
     def _show(self, viewed: Viewed, course: Course) -> int:
-        """Play until it is ended."""
+        """Play until the time is up or Ctrl-C."""
         with needs("view"):
             from simstate.view.viewer import Viewer
-        is_file = viewed.is_model() and self.beside is None
+        is_file = viewed.is_model() and self.compare is None
         with Viewer(
             course,
             host=self.host,

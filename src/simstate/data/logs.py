@@ -83,7 +83,7 @@ def read_log(
 
     Args:
         path: a recording (.simrec), an MCAP file with JSON messages, a table (.csv)
-            with headings such as "joint_pos[hip] [rad]", an HDF5 file (demonstrations
+            with headings such as `joint_pos[hip] [rad]`, an HDF5 file (demonstrations
             of Isaac Lab or robomimic, or arrays next to a `time`), or the folder of a
             LeRobot data set.
         columns: those to read; None: all.
@@ -231,6 +231,14 @@ def _cells(path: Path) -> tuple[list[str], list[list[str]]]:
     if len(rows) < 3 or not all(headings):
         raise InvalidInputError(
             f"{str(path)!r} needs a line of headings and two or more of numbers."
+        )
+    known = [_parsed(heading)[:2] for heading in headings]
+    twice = [head for k, head in enumerate(headings) if known.index(known[k]) < k]
+    if twice:
+        raise InvalidInputError(
+            f"{str(path)!r} has two columns {twice[0]!r}: name components apart, such "
+            "as 'q[hip]' and 'q[knee]', or remove one of them.",
+            name=twice[0],
         )
     for k, row in enumerate(rows):
         if len(row) != len(headings):

@@ -48,7 +48,7 @@ def terrain_out_of_bounds(
 ) -> Tensor:
     """The root link is less than `margin` [m] from the terrain's end; (num_envs,).
 
-    Nobody has fallen yet: a `TerminationTermCfg` of it has `time_out=True`.
+    Use it as a time-out: `TerminationTermCfg(…, time_out=True)`.
     """
     if env.terrain is None:
         raise InvalidInputError("terrain_out_of_bounds needs a scene with a terrain.")
@@ -63,7 +63,7 @@ def terrain_out_of_bounds(
 def joint_pos_out_of_range(
     env: Env, low: float, high: float, asset_cfg: SceneEntityCfg = ROBOT
 ) -> Tensor:
-    """A joint is outside [low, high] [rad or m]; (num_envs,)."""
+    """A joint is outside `low` to `high` [rad or m]; (num_envs,)."""
     data = env.scene[asset_cfg.name].data
     position = chosen(data.joint_pos, asset_cfg.joint_ids)
     return ((position < low) | (position > high)).any(-1)

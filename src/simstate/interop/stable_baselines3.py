@@ -27,10 +27,10 @@ Indices = int | Iterable[int] | None
 class StableBaselines3VecEnv(VecEnv):
     """A task in many worlds, which reset themselves in the step that ends them.
 
-    The last observation of a world is infos[k]["terminal_observation"], and
-    infos[k]["TimeLimit.truncated"] says that it only ran out of time, unless the time
-    limit is a part of the task. Takes what GymnasiumVectorEnv takes, but for
-    autoreset_mode.
+    The last observation of a world is `infos[k]["terminal_observation"]`, and
+    `infos[k]["TimeLimit.truncated"]` is True if only the time ran out, unless the time
+    limit is part of the task. Takes the arguments of GymnasiumVectorEnv except
+    `autoreset_mode`.
     """
 
     def __init__(self, task: str | EnvCfg, num_envs: int = 1, **options: Any) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import int_list
+from simstate.base.table_style import new_table
 from simstate.math import quaternion
 from simstate.state.dicts import state_dicts
 from simstate.state.snapshot import Snapshot
@@ -96,7 +97,7 @@ class Diff(Sequence[Difference]):
         title = f"{len(self)} differences in {self.num_envs} worlds"
         if len(shown) < len(lines):
             title += f", the first {len(shown)} of {len(lines)} lines"
-        table = Table(title=title)
+        table = new_table(title)
         for header in (
             "entity",
             "element",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +104,6 @@ class ConservationReport:
 
     def plot(self, path: str | Path) -> None:
         """Draw the drifts over time into an image file; needs matplotlib."""
-        from simstate.step.conservation import draw
-
         draw(self, as_path("path", path))
 
 
@@ -154,8 +154,8 @@ def report(
 def conservative_model(model: mujoco.MjModel) -> tuple[mujoco.MjModel, list[str]]:
     """The model without what takes or gives energy, and the names of what was there.
 
-    Damping, friction losses, drag of a medium and actuators are gone; springs and
-    gravity stay, as they only change its form. Contacts and limits stay, too.
+    Damping, friction losses, drag of a medium, actuators, limits and contacts are
+    removed; springs and gravity stay, as they only change its form.
     """
     kept = copy.copy(model)
     found: list[str] = []
@@ -174,7 +174,30 @@ def conservative_model(model: mujoco.MjModel) -> tuple[mujoco.MjModel, list[str]
     if kept.nu and not kept.opt.disableflags & _NO_ACTUATION:
         kept.opt.disableflags |= _NO_ACTUATION
         found.append("actuation")
+    if np.any(kept.jnt_limited) or np.any(kept.tendon_limited):
+        kept.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_LIMIT.value
+        found.append("limits")
+    if _can_collide(kept):
+        kept.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT.value
+        found.append("contacts")
     return kept, found
+
+
+def _can_collide(model: mujoco.MjModel) -> bool:
+    """Return True if MuJoCo's filters let any two geoms of the model collide."""
+    if model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_CONTACT.value:
+        return False
+    if model.npair:
+        return True
+    mine, others = model.geom_contype, model.geom_conaffinity
+    pairs = (mine[:, None] & others) | (mine & others[:, None])
+    weld = model.body_weldid[model.geom_bodyid]
+    parent = model.body_weldid[model.body_parentid[weld]]
+    related = (weld[:, None] == weld) | (
+        ((weld[:, None] == parent) & (weld[:, None] != 0))
+        | ((weld == parent[:, None]) & (weld != 0))
+    )
+    return bool(np.any(pairs.astype(bool) & ~related))
 
 
 class _Host:
@@ -296,23 +319,37 @@ def _greatest_size(vectors: np.ndarray) -> float:
 
 def draw(report: ConservationReport, path: Path) -> None:
     """Draw the drift of each quantity over time, on logarithmic axes."""
-    figure = new_figure(7.0, 4.5)
-    axes = figure.add_subplot()
-    change = {
+    figure = new_figure(8.0, 5.0)
+    grid = figure.subplots(2, 2, sharex=True)
+    for axes, draw_panel in zip(grid.flat, panels(report), strict=True):
+        draw_panel(axes)
+    figure.supxlabel("time [s]", fontsize="small")
+    figure.suptitle(
+        f"{report.scheme}, time step {report.timestep:g} s: change since the start",
+        fontsize="medium",
+    )
+    save_figure(figure, path)
+
+
+def panels(report: ConservationReport, prefix: str = "") -> list[Callable[[Any], None]]:
+    """Return functions that draw the drift of one quantity each on axes."""
+    changes = {
         "energy [J]": np.abs(report.energy - report.energy[0]),
         "linear momentum, world axes [kg·m/s]": _change(report.linear_momentum),
-        "angular momentum about the origin [kg·m²/s]": _change(report.angular_momentum),
+        "angular momentum, origin [kg·m²/s]": _change(report.angular_momentum),
         "quaternion length [1]": report.quaternion_norm,
     }
-    for name, values in change.items():
-        # Zero has no place on a logarithmic axis; the smallest rounding has.
-        axes.semilogy(report.time[1:], np.maximum(values[1:], 1e-18), label=name)
-    axes.set_xlabel("time [s]")
-    axes.set_ylabel("change since the start")
-    axes.set_title(f"{report.scheme}, time step {report.timestep:g} s")
+    return [
+        partial(_draw_panel, report.time, values, prefix + name)
+        for name, values in changes.items()
+    ]
+
+
+def _draw_panel(time: np.ndarray, values: np.ndarray, title: str, axes: Any) -> None:
+    # A logarithmic axis has no zero: the smallest rounding is drawn instead.
+    axes.semilogy(time[1:], np.maximum(values[1:], 1e-18), color="C0", linewidth=1.1)
+    axes.set_title(title, loc="left", fontsize="small")
     axes.grid(visible=True, alpha=0.3)
-    figure.legend(loc="outside lower center", ncols=2, fontsize="small")
-    save_figure(figure, path)
 
 
 def _change(vectors: np.ndarray) -> np.ndarray:

@@ -59,7 +59,7 @@ class LogReport:
     faults: tuple[Fault, ...]
     """The clearest first."""
     notes: tuple[str, ...]
-    """What could not be compared, and why."""
+    """Signals and relations that could not be compared."""
     misfits: dict[str, float]
     """Misfit of each relation after all repairs; 0: none, 1: unrelated."""
 

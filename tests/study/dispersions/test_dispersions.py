@@ -94,7 +94,7 @@ def test_worlds_are_the_same_in_any_batch_and_are_those_of_the_closed_form(file)
 def test_the_command_and_the_worst_world(file, tmp_path, capsys):
     out = tmp_path / "out"
     code = main(
-        ["dispersions", str(file), "--worlds", "9", "--batch", "4", "--seed", "3",
+        ["dispersions", str(file), "--envs", "9", "--batch", "4", "--seed", "3",
          "--out", str(out), "--json"]
     )  # fmt: skip
     assert code == 0

@@ -35,7 +35,7 @@ class ElementInfo:
 
     @property
     def name(self) -> str:
-        """Expression for the element in code: "qvel[4]", "xfrc_applied[1][3]"."""
+        """Expression for the element in code: `qvel[4]`, `xfrc_applied[1][3]`."""
         return self.field + "".join(f"[{i}]" for i in self.index)
 
     def to_dict(self) -> dict[str, object]:

@@ -132,10 +132,10 @@ def compare(
     """Ask both sides a question, and find why the answers differ."""
     chosen: list[MechanicalState] = getattr(states, question.states)
     if not chosen or not _has(ours.model, question.needs):
-        return Comparison(question.quantity, question.unit, "nothing to see")
+        return Comparison(question.quantity, question.unit, "not applicable")
     answers = [question.ask(theirs, state) for state in chosen]
     if any(answer is None for answer in answers):
-        return Comparison(question.quantity, question.unit, "not told")
+        return Comparison(question.quantity, question.unit, "not reported")
     known = [answer for answer in answers if answer is not None]
     scale = _scale([question.ask(ours, state) for state in chosen])
     width = _width(theirs.single, question.solved)

@@ -10,7 +10,9 @@ from simstate.base.errors import unknown_name
 from simstate.simulators.capabilities import Feature, Missing
 from simstate.simulators.parameters import ParameterDifference
 
-Verdict = Literal["agrees", "explained", "unexplained", "not told", "nothing to see"]
+Verdict = Literal[
+    "agrees", "explained", "unexplained", "not reported", "not applicable"
+]
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
+from rich.text import Text
 
+from simstate.base.table_style import new_table
 from simstate.simulators.align.findings import (
     Alignment,
     Comparison,
@@ -77,7 +79,7 @@ def _some(names: tuple[str, ...], most: int = 3) -> str:
 
 
 def _parameter_table(simulator: SimulatorAlignment, most: int = 20) -> Table:
-    table = Table(title="Parameters that differ", title_justify="left")
+    table = new_table("Parameters that differ")
     for header in ("parameter", "element", "MuJoCo", simulator.title, "unit"):
         table.add_column(header)
     for difference in simulator.parameters[:most]:
@@ -91,7 +93,7 @@ def _parameter_table(simulator: SimulatorAlignment, most: int = 20) -> Table:
 
 
 def _comparison_table(simulator: SimulatorAlignment) -> Table:
-    table = Table(title="The same states in both", title_justify="left")
+    table = new_table("The same states in both")
     table.add_column("quantity")
     for header in ("size", "difference", "remainder", "allowed"):
         table.add_column(header, justify="right")
@@ -102,7 +104,7 @@ def _comparison_table(simulator: SimulatorAlignment) -> Table:
 
 
 def _figures(comparison: Comparison) -> tuple[str, str, str, str]:
-    if comparison.verdict in ("not told", "nothing to see"):
+    if comparison.verdict in ("not reported", "not applicable"):
         return ("", "", "", "")
     return (
         f"{comparison.scale:.2g}",
@@ -112,10 +114,15 @@ def _figures(comparison: Comparison) -> tuple[str, str, str, str]:
     )
 
 
-def _verdict(comparison: Comparison) -> str:
+_STYLES = {"agrees": "green", "explained": "green", "unexplained": "bold red"}
+"""Colours of verdicts on a terminal."""
+
+
+def _verdict(comparison: Comparison) -> Text:
+    text = comparison.verdict
     if comparison.verdict == "explained":
-        return "explained: " + ", ".join(cause.what for cause in comparison.causes)
-    return comparison.verdict
+        text = "explained: " + ", ".join(cause.what for cause in comparison.causes)
+    return Text(text, style=_STYLES.get(comparison.verdict, ""))
 
 
 def _trajectory_lines(simulator: SimulatorAlignment) -> str:

@@ -17,8 +17,8 @@ _TOLERANCE = 1e-12
 class Tableau:
     """An explicit Runge-Kutta scheme.
 
-    Stage i is evaluated at y + h Σ_j a[i][j] k_j, and the step ends at
-    y + h Σ_j b[j] k_j. Building one checks that it is explicit, that its numbers fit
+    Stage i is evaluated at `y + h Σ_j a[i][j] k_j`, and the step ends at
+    `y + h Σ_j b[j] k_j`. Building one checks that it is explicit, that its numbers fit
     together, and that it meets the conditions of its order: all of them up to the
     fourth, those of quadrature beyond.
     """

@@ -1,0 +1,225 @@
+"""Options of all commands: one name for each, readable help, early refusals."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_type_hints
+
+import pytest
+
+from simstate.cli import COMMANDS, RENAMED, RENAMED_OPTIONS, command_class, main
+from simstate.cli.options import METAVARS
+from simstate.cli.picture_options import PictureOptions
+from simstate.data.replay import replay
+from simstate.record import Recording
+
+WITHOUT_JSON = {"view", "new-task"}
+"""A page in a browser, and a file that is written."""
+OUTPUTS = {
+    "out", "record", "film", "picture", "plot", "save", "report", "mjcf", "run_dir",
+}  # fmt: skip
+FOLDERS = {("collect", "out"), ("dispersions", "out"), ("train", "run_dir")}
+"""Options that name a folder, which is made where it is missing."""
+NEEDED = {
+    "collect": ["missing-task", "--policy", "missing.onnx"],
+    "export": ["missing.simrec", "--to", "hdf5"],
+    "identify": ["missing.xml", "--log", "missing.csv", "--free", "mass"],
+    "play": [], "runs": ["missing"], "train": [],
+}  # fmt: skip
+"""Arguments of a command that name what does not exist; by default one file."""
+
+
+def options(command: str) -> dict[str, type]:
+    """Return the options of a command, by their names on the command line."""
+    found = {}
+    for kind in (command_class(command), PictureOptions):
+        hints = get_type_hints(kind, include_extras=True)
+        for one in dataclasses.fields(kind):
+            declared = getattr(hints[one.name], "__metadata__", ())
+            named = [x.name for x in declared if getattr(x, "name", None)]
+            found[named[0] if named else one.name] = hints[one.name]
+        if "pictures" not in found:
+            break
+    return {k: v for k, v in found.items() if k not in ("pictures", "settings")}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_has_a_name_of_the_list(command):
+    assert set(options(command)) <= set(METAVARS)
+
+
+def test_every_name_of_the_list_is_an_option():
+    assert set(METAVARS) == {name for command in COMMANDS for name in options(command)}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_script_can_have_json(command):
+    assert ("json" in options(command)) == (command not in WITHOUT_JSON)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_has_readable_placeholders(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    text = capsys.readouterr().out
+    words = r"\{None|\{INT|\{FLOAT|\bSTR\b|\bINT\b|\bFLOAT\b|\[PATH|--no-json|None\)"
+    assert not re.findall(words, text)
+
+
+def test_the_help_of_a_task_has_readable_placeholders(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit):
+        main(["train", "Quadruped-Velocity", "--help"])
+    text = capsys.readouterr().out
+    assert "--env.decimation N" in text
+    assert not re.findall(r"\{None\}|\bSTR\b|\bINT\b|\bFLOAT\b", text)
+
+
+@pytest.mark.parametrize("name", RENAMED)
+def test_an_earlier_command_names_the_present_one(name, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([name, "cartpole"])
+    assert stop.value.code == 2
+    assert f"It is now `simstate {RENAMED[name]}`" in capsys.readouterr().err
+    assert RENAMED[name].split()[0] in COMMANDS
+
+
+@pytest.mark.parametrize(("command", "option"), RENAMED_OPTIONS)
+def test_an_earlier_option_names_the_present_one(command, option, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([command, "cartpole", f"{option}=1"])
+    assert stop.value.code == 2
+    found = RENAMED_OPTIONS[command, option]
+    assert f"It is now {found}" in capsys.readouterr().err
+    if found.startswith("--"):
+        assert found.removeprefix("--") in options(command)
+
+
+WRITTEN = [
+    (command, name)
+    for command in COMMANDS
+    for name in sorted(OUTPUTS & set(options(command)))
+]
+
+
+@pytest.mark.parametrize(("command", "name"), WRITTEN)
+def test_an_output_that_cannot_be_written_is_rejected_first(
+    command, name, tmp_path, monkeypatch, capsys
+):
+    """Before the inputs are looked at, of which there are none."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    ending = {"film": ".gif", "record": ".simrec", "report": ".html"}.get(name, ".png")
+    is_folder = (command, name) in FOLDERS
+    for path in ["file/x"] if is_folder else [f"none/x{ending}", f"file/x{ending}"]:
+        option = f"--{name.replace('_', '-')}"
+        assert main([command, *NEEDED.get(command, ["missing"]), option, path]) == 1
+        error = " ".join(capsys.readouterr().err.split())
+        assert error.startswith(f"error: {option} '{path}'")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+QUICK = {
+    "check": ["cube"],
+    "contacts": ["cube", "--seconds", "0.1"],
+    "bench": ["cube", "--envs", "1", "--seconds", "0.1"],
+    "run": ["cube", "--envs", "2", "--seconds", "0.1"],
+    "align": ["cube", "--with", "native", "--seconds", "0.1"],
+    "plan": ["cartpole", "--seconds", "0.1", "--samples", "4"],
+    "inspect": ["cube"],
+}
+
+
+@pytest.mark.parametrize("command", QUICK)
+def test_a_pipe_has_no_progress_and_no_colours(command, monkeypatch, capfd):
+    monkeypatch.setattr(sys.modules["simstate.cli.console"], "AFTER_S", 0.0)
+    assert main([command, *QUICK[command]]) == 0
+    out, err = capfd.readouterr()
+    assert "\x1b" not in out
+    assert err == ""
+    # One rule below a head, none above it and no frame.
+    assert not set("┏┓┡╇━│┃║═╔") & set(out)
+
+
+def on_terminal(args, **variables):
+    """Return what a command writes to a terminal, with progress at once."""
+    mine, theirs = pty.openpty()
+    code = (
+        "import sys\nfrom simstate.cli import main\n"
+        "sys.modules['simstate.cli.console'].AFTER_S = 0.0\n"
+        f"sys.exit(main({args!r}))"
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
+    environment |= {"TERM": "xterm-256color", "COLUMNS": "120", **variables}
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=theirs, stderr=theirs, env=environment
+    )
+    os.close(theirs)
+    parts = []
+    try:
+        while part := os.read(mine, 65536):
+            parts.append(part)
+    except OSError:  # the terminal's other end is closed
+        pass
+    os.close(mine)
+    assert process.wait(timeout=60) == 0
+    return b"".join(parts).decode()
+
+
+def test_a_terminal_has_progress_and_coloured_verdicts():
+    args = ["check", "cube"]
+    text = on_terminal(args)
+    assert re.search(r"check .*0:00:0", text)  # the spinner, with the time so far
+    assert "\x1b[32mholds" in text
+    plain = on_terminal(args, NO_COLOR="1")
+    assert "holds" in plain
+    assert not re.findall(r"\x1b\[3[0-9]m", plain)
+    assert "\x1b[32m" in on_terminal(["run", "cube", "--envs", "2", "--seconds", "0.1"])
+
+
+def test_after_ctrl_c_the_recording_holds_the_steps_so_far(tmp_path: Path):
+    path = tmp_path / "run.simrec"
+    command = [sys.executable, "-m", "simstate", "run", "cartpole", "--envs", "3"]
+    process = subprocess.Popen(
+        [*command, "--seconds", "100000", "--record", str(path)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        # A shell's background job ignores the signal, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert "3 worlds" in process.stdout.readline()
+    while not path.exists() or path.stat().st_size < 50_000:
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    (samples,) = re.findall(rf"Recording: {path}, (\d+) samples", out)
+    with Recording(path) as found:
+        assert found.is_whole
+        assert len(found) == int(samples) > 1
+        assert replay(found).is_same
+
+
+def test_collect_and_export_print_json(tmp_path, capsys):
+    path = tmp_path / "a.simrec"
+    run = ["run", "Cartpole-Balance", "--envs", "2", "--seconds", "12", "--json"]
+    assert main([*run, "--record", str(path)]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert any(str(path) in line for line in facts["written"])
+    out = str(tmp_path / "a.hdf5")
+    args = ["export", str(path), "--to", "hdf5", "--out", out, "--json"]
+    assert main(args) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["out"] == out
+    assert found["episodes"] >= 2
