@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,21 +17,14 @@ FAR = 4.0
 """Distance from the trained policy's mean that is an offset [deviations]."""
 
 
-class Change(Protocol):
-    """A change of a table of signals."""
-
-    def __call__(self, table: Array) -> None:
-        """Change the table in place."""
-        ...
-
-
 class Repair(NamedTuple):
     """The inverse of a fault."""
 
     kind: str
     columns: tuple[str, ...]
     detail: str
-    change: Change
+    change: Callable[[Array], None]
+    """Repairs a table in place."""
     cost: float = 0.0
     """Gain that it must exceed, compared with simpler repairs."""
 
