@@ -17,7 +17,7 @@ from simstate.env import Env, tasks
 from simstate.env.task_course import TaskCourse
 from simstate.record import Recording
 from simstate.view import Course, start_viewer
-from simstate.view.demonstration import Demonstration
+from simstate.view.demonstration import HandDemonstration
 
 LEASH = """
 <mujoco>
@@ -106,7 +106,7 @@ def test_velocity_commands_are_held_until_a_reset(tmp_path: Path) -> None:
     env = Env(cfg, 3, seed=2)
     env.reset()
     course = TaskCourse(env, None, "Quadruped-Velocity")
-    hand = Demonstration(course)
+    hand = HandDemonstration(course)
     names = [one.name for one in hand.drives]
     assert [name.split()[-1] for name in names] == [
         "lin_vel_x", "lin_vel_y", "ang_vel_z",
@@ -140,7 +140,7 @@ def test_velocity_commands_are_held_until_a_reset(tmp_path: Path) -> None:
 
 def test_drives_stay_in_their_ranges_and_return_to_the_middle() -> None:
     sim = make()
-    hand = Demonstration(Course(sim, sim.rays))
+    hand = HandDemonstration(Course(sim, sim.rays))
     assert [one.name for one in hand.drives] == [
         "rig/hand x", "rig/hand y", "rig/hand z",
     ]  # fmt: skip

@@ -20,7 +20,7 @@ _STEPS = 10
 """Number of key presses from the middle of a range to its end."""
 
 
-class Demonstration:
+class HandDemonstration:
     """Drives inputs of a world with keys, and records what happens to it.
 
     Args:

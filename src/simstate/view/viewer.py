@@ -18,7 +18,7 @@ from simstate.base.closeable import Closing
 from simstate.entity.explanation import explain
 from simstate.view.answer_label import body_label, shape_label
 from simstate.view.course import Course
-from simstate.view.demonstration import Demonstration
+from simstate.view.demonstration import HandDemonstration
 from simstate.view.explain_view import body_text
 from simstate.view.geometry import Mesh
 from simstate.view.mouse_drag import MouseDrag, Pull, on_body
@@ -80,7 +80,7 @@ class Viewer(Closing):
         self._frames = 0
         self._live: tuple[int, Callable[[OneWorld], str]] | None = None
         """The world and the answer that is updated with it."""
-        self.demonstration: Demonstration | None = None
+        self.demonstration: HandDemonstration | None = None
         self._puller: int | None = None
         """The client that drags something."""
         self._open(course)
@@ -199,7 +199,7 @@ class Viewer(Closing):
             )  # fmt: skip
         """The picture."""
         self._explanation = explain(course.worlds)
-        hand = self.demonstration = Demonstration(course)
+        hand = self.demonstration = HandDemonstration(course)
         """The demonstration by hand."""
         acting = Acting(
             self.session, self.picture, hand, self._explanation, self._tell,
@@ -220,7 +220,7 @@ class Viewer(Closing):
             self.demonstration.discard()
             self.panel.remove_keys()
 
-    def _add_tabs(self, course: Course, hand: Demonstration) -> None:
+    def _add_tabs(self, course: Course, hand: HandDemonstration) -> None:
         panel, worlds = self.panel, course.worlds
         panel.add_run(
             worlds.num_envs, self.picture.count, self.picture.spacing,

@@ -19,7 +19,7 @@ from simstate.entity.explanation import FIELDS, Explanation
 from simstate.view.answer_label import element_label
 from simstate.view.course import Input
 from simstate.view.course_comparison import ComparedCourse
-from simstate.view.demonstration import NAME, Demonstration
+from simstate.view.demonstration import NAME, HandDemonstration
 from simstate.view.explain_view import element_text
 from simstate.view.panel import NOTHING
 from simstate.view.picture import Picture
@@ -50,7 +50,7 @@ class Acting:
         self,
         session: Session,
         picture: Picture,
-        demonstration: Demonstration,
+        demonstration: HandDemonstration,
         explanation: Explanation,
         tell: Callable[[str], None],
         fill: Callable[[str], None],
