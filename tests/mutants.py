@@ -218,6 +218,7 @@ class Copy:
         try:
             if path.suffix != ".py" and not self._compiles():
                 return None
+            tests = collected.known(tests)
             if path.suffix == ".py" and in_function(mutant, line_number(mutant)):
                 texts = good, mutant.applied(good)
                 if found := collected.first_failure(path, *texts, tests, seconds):
