@@ -5,7 +5,6 @@ import re
 import statistics
 
 import pytest
-import yaml
 from tests.docs.pages import PAGES, ROOT, run_python
 
 from docs import gallery, generate, reference_pages, reference_subjects, robot_pages
@@ -15,23 +14,23 @@ MOST = 8
 TABS = ["Home", "Learn", "Robots & RL", "Flight & space", "Data", "Reference"]
 
 
-def menu():
-    text = (ROOT / "mkdocs.yml").read_text()
-    return yaml.safe_load(text[text.index("\nnav:") :])["nav"]
-
-
-def levels(entries, name):
-    yield name, entries
-    for entry in entries:
-        ((title, inside),) = entry.items()
-        if isinstance(inside, list):
-            yield from levels(inside, title)
+def levels():
+    """The titles of the menu's entries by the path of their section."""
+    text = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
+    found, path = {}, []
+    for indent, title in re.findall(r"^( +)- \"?(.*?)\"?:(?: \S+\.md)?$", text, re.M):
+        del path[(len(indent) - 2) // 4 :]
+        found.setdefault(tuple(path), []).append(title)
+        path.append(title)
+    return found
 
 
 def test_the_tabs_are_few_and_no_level_has_more_than_eight_entries():
-    assert [next(iter(entry)) for entry in menu()] == TABS
-    for name, entries in levels(menu(), "menu"):
-        assert 2 <= len(entries) <= MOST, name
+    found = levels()
+    assert found[()] == TABS
+    for path, titles in found.items():
+        assert 2 <= len(titles) <= MOST, path
+    assert sum(map(len, found.values())) > 80
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -96,7 +95,7 @@ def test_the_page_of_robots_is_current_and_lists_what_was_measured():
     robots = [robot for group in kept["robots"].values() for robot in group.items()]
     assert len(robots) > 30
     for name, found in robots:
-        assert f"\n| {name} | `{found['wheel']}` |" in page
+        assert f'\n| {name} <span class="note">`{found["wheel"]}`</span> |' in page
     assert not any(
         kind in found["counts"]
         for found in kept["wheels"].values()
@@ -160,8 +159,11 @@ def test_the_site_loads_nothing_from_elsewhere(site):
         )
 
 
-def test_names_in_tables_do_not_break(site):
-    assert (site / "assets" / "site.css").exists()
+def test_names_in_tables_of_the_site_do_not_break(site):
+    """Names of the reference have a note below them, and their cells do not wrap."""
     sheet = (site / "assets" / "site.css").read_text()
-    (rule,) = re.findall(r"\.md-typeset td code,.*?\{(.*?)\}", sheet, flags=re.DOTALL)
+    (rule,) = re.findall(r"table:has\(\.note\) code \{(.*?)\}", sheet, re.DOTALL)
     assert "white-space: nowrap" in rule
+    for name in ("quantities", "fields", "terms"):
+        page = (site / f"{name}.html").read_text()
+        assert len(re.findall(r'</code> <span class="note">', page)) > 50, name
