@@ -8,14 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.base.compiled_core import is_available
 from simstate.cli import main, report, trajectory
 from simstate.cli.dispersions import DispersionsCommand
 from simstate.cli.named_worlds import Viewed
+from simstate.engine import memory_budget
 from simstate.study.dispersions import Row
-from simstate.train import run_memory
 
 
 def test_report_lists_packages_whose_names_end_in_a_digit(
@@ -36,9 +37,9 @@ def test_dispersions_align_words_left_and_numbers_right() -> None:
 
 
 def test_a_full_container_has_no_memory_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_memory, "_free_of_machine", lambda: 10**9)
-    monkeypatch.setattr(run_memory, "_free_of_group", lambda: 0)
-    assert run_memory.available_bytes("cpu") == 0
+    monkeypatch.setattr(memory_budget, "_free_of_machine", lambda: 10**9)
+    monkeypatch.setattr(memory_budget, "_free_of_container", lambda: 0)
+    assert memory_budget.free_memory(torch.device("cpu")) == 0
 
 
 @pytest.mark.skipif(not is_available(), reason="the compiled core is not built")
