@@ -96,11 +96,31 @@ SLIPS_OF_PEOPLE = (
 )  # fmt: skip
 
 ELSEWHERE = re.compile(
-    r"engine/warp|step/(.*warp|kernels)|simulators/(drake|mjx|newton)"
+    r"engine/(warp|zero_quats)|step/(.*warp|kernels)|simulators/(drake|mjx|newton)"
     r"|interop/(skrl|torchrl|ptera)|data/ray/cluster"
     r"|study/oracles/(pinocchio_reading|attribution)"
 )
 """Files whose tests need other libraries (Drake, Ray, …), or minutes for kernels."""
+
+
+FRONTS = {
+    r"calls": "world/calls",
+    r"flight": "flight/aerodynamics flight/free_flight",
+    r"binding_bodies": "flight/free_flight",
+    r"air": "space/planet_drag flight/aerodynamics",
+    r"gravity": "space/harmonic_gravity step/forces/gravity_sources",
+    r"wheels": "space/wheels",
+    r"loads": "step/forces/gravity_sources step/forces/thrust_and_drag",
+    r".*contact.*": "sensors/contact_sensor engine/core/core_contacts",
+    r"(binding_)?matrices": "entity/dynamics/dynamics engine/core/matrices",
+    r"(binding_)?(reads|points)": "entity/compiled_reads engine/core/reads",
+    r"(binding_)?derivatives": "study/derivative_estimates",
+    r"binding_random": "world/random engine/core/draws",
+    r"adaptive|fixed|state|touch|attitude|integrate|binding_(integrator|rounds|run)":
+        "step/runge_kutta_stepper step/adaptive_stepper step/touches",
+    r".*": "engine/native engine/core/step_watch engine/core/batch",
+}  # fmt: skip
+"""Modules that use a C file, by its name: their tests are those of the file."""
 
 
 def sources(names: list[str]) -> list[str]:
@@ -144,10 +164,13 @@ def package_of(file: str) -> str:
 def nearest(lines: LineMap, mutant: Mutant, limit: float) -> list[str]:
     """Return the tests to run on a mistake: for C, those of the modules next to it."""
     if not mutant.file.endswith(".py"):
-        folder = "world" if mutant.file.startswith("world") else "engine/core"
-        fronts = [f for f in sources([folder]) if f.endswith(".py")]
+        stem = Path(mutant.file).stem
+        used = next(
+            fronts for name, fronts in FRONTS.items() if re.fullmatch(name, stem)
+        )
+        fronts = [f"{front}.py" for front in used.split()]
         tests = {test for front in fronts for test in lines.of_file(front)}
-        return lines.spread(mutant.file, tests, limit)
+        return lines.spread(fronts[0], tests, limit)
     line = line_number(mutant)
     if not in_function(mutant, line):
         tests = lines.of_file(mutant.file)

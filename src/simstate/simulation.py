@@ -39,6 +39,7 @@ from simstate.engine import (
 from simstate.entity import Entity, SceneEntities
 from simstate.entity.dynamics import SceneDynamics
 from simstate.entity.relative import Relative
+from simstate.entity.state_writes import default_writes, defaults_changed
 from simstate.record import SimRecorder, reads_of
 from simstate.scene import SceneCfg, build_scene
 from simstate.scene.build import BuiltScene
@@ -279,7 +280,7 @@ class Simulation:
         slots = [ledger[name] for name in worlds.engine.columns]
         ledger.write(
             *[Write(slot.name, first, None, slot.initial_row[None]) for slot in slots],
-            *Entity.default_writes_of(list(self.scene.values()), first),
+            *default_writes(list(self.scene.values()), first),
         )
         for slot in slots:
             slot.initial = slot.tensor[:1].clone()
@@ -399,8 +400,8 @@ class Simulation:
             return
         writes: list[Write] = []
         for entity in self.scene.values():
-            if entity.defaults_changed(rows):
-                writes += entity.default_writes(rows)
+            if defaults_changed(entity, rows):
+                writes += default_writes([entity], rows)
         ledger = self._worlds.ledger
         only = rows if ledger.resets_rows_alone(("sim",)) else None
         ledger.run("sim", "sim.reset()", self._reset, rows, writes, rows=only)

@@ -1,16 +1,20 @@
-"""Packages of `report`, columns of `dispersions`, and memory of a container."""
+"""Small parts of commands: names, tables, sums, figures, and memory of a container."""
 
 from __future__ import annotations
 
+import json
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
+from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.base.compiled_core import is_available
-from simstate.cli import report
+from simstate.cli import main, report, trajectory
 from simstate.cli.dispersions import DispersionsCommand
+from simstate.cli.named_worlds import Viewed
 from simstate.study.dispersions import Row
 from simstate.train import run_memory
 
@@ -48,3 +52,124 @@ def test_streams_of_floats_are_rejected() -> None:
         wrong = [x.astype(float) if i == k else x for i, x in enumerate(whole)]
         with pytest.raises(ValueError, match="int64"):
             draws.uniform((wrong[0], wrong[1], wrong[2]), None, 2, 0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("what", "kind"),
+    [
+        ("arm", "model"),
+        ("arm.xml", "model"),
+        ("worlds.npz", "model"),
+        ("run.simrec", "recording"),
+        ("policy.onnx", "policy"),
+        ("model_12.npz", "policy"),
+        ("run", "policy"),
+        ("empty", "model"),
+        ("Cartpole-Balance", "task"),
+        ("swing.py", "task"),
+        ("package.module:function", "task"),
+    ],
+)
+def test_what_is_named_is_a_model_a_recording_a_policy_or_a_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, kind: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("run", "empty"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "run" / "model_3.npz").touch()
+    (tmp_path / "empty" / "worlds.npz").touch()
+    named = Viewed(what, None, None, None, 0.0, 0, "native", "cpu")
+    assert named.is_recording() is (kind == "recording")
+    assert named.is_model() is (kind == "model")
+    assert named._is_policy() is (kind == "policy")
+
+
+def write_run(folder: Path, rewards: list[float], wanted: int, gamma: float) -> None:
+    folder.mkdir()
+    lines = [
+        {"iteration": k, "Train/mean_reward": reward, "Train/mean_episode_length": 7.0,
+         "Perf/collection_time": 2.0, "Perf/learning_time": 0.5}
+        for k, reward in enumerate(rewards, 1)
+    ]  # fmt: skip
+    (folder / "progress.jsonl").write_text(
+        "".join(map("{}\n".format, map(json.dumps, lines)))
+    )
+    settings = {"train.iterations": wanted, "train.gamma": gamma}
+    facts = {"task": "swing", "seed": 3, "settings": settings}
+    (folder / "run.json").write_text(json.dumps(facts))
+
+
+def test_runs_are_compared_by_their_last_updates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_run(tmp_path / "a", [100.0, *range(10)], 20, 0.9)
+    write_run(tmp_path / "b", [1.0, 2.0], 2, 0.99)
+    assert main(["runs", "a", "b", "--json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)
+    assert (first["updates"], first["updates_wanted"]) == (11, 20)
+    assert first["reward"] == 4.5  # of the last ten
+    assert (second["reward"], second["episode_steps"]) == (1.5, 7.0)
+    assert (first["seconds"], second["seconds"]) == (27.5, 5.0)
+    assert first["settings"] == {"train.iterations": 20, "train.gamma": 0.9}
+    assert main(["runs", "a", "b"]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if "│" in line]
+    assert "11 of 20" in rows[0]
+    assert " of " not in rows[1]
+    assert main(["runs", "a", "--metric", "Train/mean_rewards", "--plot", "x.png"]) == 1
+    assert "Train/mean_reward" in capsys.readouterr().err
+
+
+BLOCK = """
+<mujoco><option gravity="1.2 0 -7"/><worldbody>
+  <geom name="floor" type="plane" size="3 3 0.1" friction="2"/>
+  <body name="block" pos="0.1 0.2 0.1"><freejoint/>
+    <geom name="block" type="box" size="0.3 0.2 0.1" mass="2.5" friction="2"/></body>
+</worldbody></mujoco>
+"""
+
+
+def test_contacts_carry_the_weight(tmp_path: Path, capsys) -> None:
+    model = tmp_path / "block.xml"
+    model.write_text(BLOCK)
+    assert main(["contacts", str(model), "--time", "0.6", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["time"] == pytest.approx(0.6)
+    np.testing.assert_allclose(found["weight"], [3.0, 0.0, -17.5])
+    np.testing.assert_allclose(found["force_of_the_world"], [-3.0, 0, 17.5], atol=0.2)
+    assert main(["contacts", str(model), "--time", "0.6"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    share = float(text.partition("N: ")[2].partition(" %")[0])
+    assert share == pytest.approx(100.0, abs=1.0)
+    assert main(["contacts", str(model), "--time", "-1"]) == 1
+    assert main(["contacts", str(model), "--time", "0"]) == 0
+
+
+def test_a_figure_of_a_trajectory_has_a_curve_for_each_joint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Figure] = []
+    monkeypatch.setattr(
+        trajectory, "save_figure", lambda figure, _: drawn.append(figure)
+    )
+    entities = {"it": EntityCfg(model="cartpole")}
+    sim = Simulation(SceneCfg(entities=entities, ground=False), 3)
+    sim.data.qvel[:] = 0.5 * sim.data.qvel.new_tensor([[1, 2], [3, 4], [5, 6]])
+    kept = trajectory.Trajectory(sim.scene["it"], 1, 4500)
+    start = sim.data.qpos[1].tolist()
+    for step in range(1, 6):
+        sim.step()
+        kept.record(step)
+    kept.draw(tmp_path / "it.png", "it")
+    position, velocity = drawn[0].axes
+    curves = position.lines
+    assert [len(line.get_xdata()) for line in curves] == [3, 3]  # every second step
+    np.testing.assert_allclose(
+        curves[0].get_xdata(), sim.timestep * np.array([0, 2, 4])
+    )
+    assert [line.get_ydata()[0] for line in curves] == start
+    assert [line.get_ydata()[0] for line in velocity.lines] == [1.5, 2.0]
+    assert position.get_ylabel() == "position [m or rad]"
+    assert velocity.get_ylabel() == "velocity [m/s or rad/s]"
+    labels = [line.get_label() for line in velocity.lines]
+    assert [label.partition(" ")[2] for label in labels] == ["[m/s]", "[rad/s]"]

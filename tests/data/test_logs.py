@@ -270,3 +270,117 @@ def test_column_needs_a_row_for_each_time():
         Log([LogColumn("q", np.arange(3.0), np.zeros((4, 2)))])
     with pytest.raises(InvalidInputError, match="2 components and 3 names"):
         Log([LogColumn("q", np.arange(4.0), np.zeros((4, 2)), ("a", "b", "c"))])
+
+
+def write_messages(path, topics, schema=None):
+    """Topics by name: messages at 0.5 s, 0.6 s, …"""
+    with open(path, "wb") as file:
+        writer = Writer(file)
+        writer.start()
+        data = json.dumps(schema or {"type": "object"}).encode()
+        known = writer.register_schema("Any", "jsonschema", data)
+        for name, messages in topics.items():
+            channel = writer.register_channel(name, "json", known)
+            for k, message in enumerate(messages):
+                time = 500_000_000 + 100_000_000 * k
+                writer.add_message(channel, time, json.dumps(message).encode(), time)
+        writer.finish()
+    return path
+
+
+def test_messages_with_numbers_arrays_and_contracts(tmp_path):
+    properties = {"torque": {"unit": "N·m", "axes": "b", "point": "hub"}, "x": 3}
+    topics = {
+        "/motor": [{"torque": 2.0 * k, "x": None, "on": "yes"} for k in range(3)],
+        "/level": [{"value": 7.0 + k} for k in range(3)],
+        "/pair": [{"value_0": k, "value_1": -k} for k in range(3)],
+        "/arrays": [
+            {"name": ["a", "b"], "q": [k, 2 * k], "odd": [k, k, k]} for k in range(3)
+        ],
+        "/words": [{"text": "a"}] * 3,
+        "/differs": [{"q": [1, 2]}, {"q": [1, 2]}, {"p": 3}],
+    }
+    log = read_log(
+        write_messages(tmp_path / "a.mcap", topics, {"properties": properties})
+    )
+    assert list(log.columns) == ["motor", "level", "pair", "arrays.q", "arrays.odd"]
+    motor = log["motor"]
+    assert motor.names == ("torque", "x")
+    np.testing.assert_allclose(motor.time - motor.time[0], [0, 0.1, 0.2], atol=1e-9)
+    np.testing.assert_array_equal(motor.component("torque"), [0, 2, 4])
+    assert np.isnan(motor.component("x")).all()
+    told = motor.contracts[0]
+    assert (told.unit, told.axes, told.point) == ("N·m", "b", "hub")
+    assert log["level"].names == ("level",)
+    assert log["pair"].names == ()
+    assert log["arrays.q"].names == ("a", "b")
+    assert log["arrays.odd"].names == ()
+    np.testing.assert_array_equal(log["arrays.q"].values, [[0, 0], [1, 2], [2, 4]])
+    notes = "\n".join(log.notes)
+    assert "/words: left out, because it has no numbers." in notes
+    assert "/differs: left out, because its messages differ" in notes
+
+
+def test_messages_of_worlds(tmp_path):
+    topics = {
+        f"/world_{w}/q": [{"value": 10 * w + k} for k in range(3)] for w in (2, 5)
+    }
+    path = write_messages(tmp_path / "a.mcap", topics | {"/clock": [{"value": 1}] * 3})
+    np.testing.assert_array_equal(read_log(path)["q"].values[:, 0], [20, 21, 22])
+    second = read_log(path, world=5)
+    np.testing.assert_array_equal(second["q"].values[:, 0], [50, 51, 52])
+    assert "clock" in second.columns
+    with pytest.raises(InvalidInputError, match=r"World 3 .* there are \[2, 5\]"):
+        read_log(path, world=3)
+
+
+def test_arrays_without_a_time_need_a_rate(tmp_path):
+    with h5py.File(tmp_path / "log.h5", "w") as file:
+        demo = file.create_group("data/demo_0")
+        demo["actions"] = np.arange(8.0).reshape(4, 2)
+        demo["obs/q"] = np.arange(4.0)
+        demo["obs/text"] = np.array([b"a"] * 4)
+        demo["obs/short"] = np.arange(3.0)
+        demo["obs/q"].attrs["names"] = json.dumps(["hip", "knee"])  # of one component
+        demo["obs/q"].attrs["unit"] = "rad"
+    with pytest.raises(InvalidInputError, match="rate"):
+        read_log(tmp_path / "log.h5")
+    log = read_log(tmp_path / "log.h5", rate=20.0)
+    (q,) = (column for name, column in log.columns.items() if name.endswith("q"))
+    np.testing.assert_allclose(q.time, [0, 0.05, 0.1, 0.15])
+    assert q.names == (q.name,)
+    assert q.unit == "rad"
+    np.testing.assert_array_equal(log["actions"].values, np.arange(8.0).reshape(4, 2))
+    assert len([note for note in log.notes if "left out" in note]) == 2
+
+
+def test_lerobot_features_of_version_2(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    features = {
+        "state": {"dtype": "float32", "names": {"motors": ["hip", "knee"], "x": 3}},
+        "plain": {"dtype": "float32", "names": ["only"]},
+        "wide": {"dtype": "float32", "names": ["one"]},
+        "video": {"dtype": "video"},
+    }
+    info = {"features": features, "fps": 25, "total_episodes": 2}
+    for folder in ("meta", "data"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "meta/info.json").write_text(json.dumps(info))
+    for part, frames in enumerate(([0, 1], [2])):
+        columns = {
+            "episode_index": [1] * len(frames), "frame_index": frames,
+            "state": [[1.0 * k, -k] for k in frames],
+            "plain": [5.0 + k for k in frames], "wide": [[k, k] for k in frames],
+        }  # fmt: skip
+        table = arrow.table(columns)
+        parquet.write_table(table, tmp_path / f"data/part_{part}.parquet")
+    log = read_log(tmp_path, episode=1)
+    np.testing.assert_allclose(log["state"].time, [0, 0.04, 0.08])
+    assert log["state"].names == ("hip", "knee")
+    np.testing.assert_array_equal(log["state"].component("knee"), [0, -1, -2])
+    assert log["plain"].names == ("only",)
+    assert log["wide"].names == ()
+    assert log.notes == ("video: left out, because it is no signal.",)
+    with pytest.raises(InvalidInputError, match="no frames of episode 0"):
+        read_log(tmp_path, episode=0)

@@ -25,6 +25,7 @@ from simstate import (
     Simulation,
     UnknownNameError,
 )
+from simstate.entity.entity import sizes_of
 from simstate.scene import models
 
 NUM_ENVS = 3
@@ -813,7 +814,9 @@ def test_shapes_are_those_declared(model: str) -> None:
     sim = simulated(SOURCES[model])
     robot = sim.scene["robot"]
     for name, quantity in EntityData.quantities.items():
-        sizes = [robot.sizes[s] if isinstance(s, str) else s for s in quantity.shape]
+        sizes = [
+            sizes_of(robot)[s] if isinstance(s, str) else s for s in quantity.shape
+        ]
         value = robot.data.read(name)
         assert value.shape == (NUM_ENVS, *sizes), name
         assert value.dtype == torch.float64, name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import random
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
@@ -188,16 +187,18 @@ class RayJob(RemoteJob):
     variants = 1
 
     def run(self, work: Work, variant: int) -> None:
-        self._is_first = True
-        super().run(work, variant)
+        self._cluster: Cluster | None = None
+        try:
+            super().run(work, variant)
+        finally:
+            if self._cluster is not None:
+                self._cluster.close()
 
     def _make(self, threads: int, variant: int) -> Any:
-        if not self._is_first:  # the twin
+        if self._cluster is not None:  # the twin
             return super()._make(threads, variant)
-        self._is_first = False
-        cluster = Cluster(workers=2)
+        self._cluster = cluster = Cluster(workers=2)
         cluster.ray = KillingRay(cluster.ray)
-        atexit.register(cluster.close)
         cfg = tasks.make_cfg("Cartpole-Balance")
         return RemoteEnv(cluster, cfg, 5, seed=variant, save_every=3)
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from tests.inside import stepper_of
 
-from simstate import Simulation
+from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.base.errors import IntegrationError, InvalidInputError, UnknownNameError
 from simstate.integrate import BS32, DOP853, DP54, RK4, RKF45, Adaptive, Process
 from simstate.step.schemes.tolerances import ABSOLUTE, tolerance
@@ -203,6 +203,26 @@ def test_what_cannot_be_met_is_said(on_divergence):
         assert sim.diverged.tolist() == [False, True]
         assert torch.equal(sim.data.qpos[1], before[1])
         assert sim.time.tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("world", [1, 2, 3])
+@pytest.mark.parametrize("joint", ["roll", "lift"])
+def test_the_element_that_cannot_be_met_is_that_of_its_world(world, joint):
+    model = """
+    <mujoco><option gravity="0 0 0"/><worldbody>
+      <body><joint name="roll" axis="1 0 0" stiffness="3"/>
+        <geom size="0.1" pos="0 0.2 0" mass="1"/></body>
+      <body pos="1 0 0"><joint name="lift" type="slide" axis="0 0 1" stiffness="40"/>
+        <geom size="0.1" mass="1"/></body>
+    </worldbody></mujoco>
+    """
+    scheme = DP54(atol=1e-13, rtol=1e-13, min_step=0.02)
+    scene = SceneCfg(entities={"it": EntityCfg(model=model)}, ground=False)
+    sim = Simulation(scene, 4, integrator=scheme)
+    column = ["roll", "lift"].index(joint)
+    sim.data.qpos[world, column] = 0.5
+    with pytest.raises(IntegrationError, match=rf"world {world} .*{joint}"):
+        sim.step(40)
 
 
 def test_metres_and_radians_have_tolerances_of_their_own(truth):

@@ -182,3 +182,12 @@ def test_worlds_lie_on_a_grid_about_the_origin(count: int) -> None:
     assert shown_worlds(7, 4, 10) == [4, 5, 6, 7]
     assert shown_worlds(9, 4, 10) == [6, 7, 8, 9]
     assert shown_worlds(0, 40, 3) == [0, 1, 2]
+
+
+def test_plots_are_numbered(viewer: Viewer, client: Client) -> None:
+    client.control("play")
+    labels = [m["props"].get("label") for m in client.messages if m.get("props")]
+    count = len(viewer.panel.plots)
+    assert count >= 1
+    folders = [text for text in labels if str(text).startswith("plot ")]
+    assert folders[:count] == [f"plot {k}" for k in range(1, count + 1)]

@@ -74,10 +74,13 @@ def format_value(value: Tensor) -> str:
 
 def _is_shown(entity: Entity, quantity: Quantity) -> bool:
     """Return True if the entity has such elements and no finer quantity covers them."""
+    from simstate.entity.entity import sizes_of  # loads torch
+
     if quantity.kind in ("pose", "vel", "acc") and quantity.axes == "w":
         return False
     if quantity.subject == "root" or quantity.kind in ("projected_gravity", "heading"):
         return entity.index.base != "none"
     per_joint = "num_joints" in quantity.shape
-    sizes = [entity.sizes[size] for size in quantity.shape if isinstance(size, str)]
+    counts = sizes_of(entity)
+    sizes = [counts[size] for size in quantity.shape if isinstance(size, str)]
     return not per_joint and all(sizes)

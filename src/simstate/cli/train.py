@@ -179,7 +179,6 @@ class TrainCommand(TaskCommand):
 
     def run_cfg(self) -> RunCfg:
         """The run that the command asks for."""
-        from simstate.env.setting_changes import with_settings
         from simstate.train.run_cfg import RunCfg
         from simstate.train.run_file import read_run_file
 
@@ -195,12 +194,10 @@ class TrainCommand(TaskCommand):
         given = self._given("envs", "iterations")
         if "envs" in given:
             given["num_envs"] = given.pop("envs")
-        train = with_settings(base.train, "train", self.settings)
-        env = {k: v for k, v in self.settings.items() if k.startswith("env.")}
+        changed = base.changed(self.settings)
         return dataclasses.replace(
-            base,
-            train=dataclasses.replace(train, **given),
-            settings={**base.settings, **env},
+            changed,
+            train=dataclasses.replace(changed.train, **given),
             without=(*base.without, *self.without),
             output=dataclasses.replace(base.output, **self._given(*_OUTPUT)),
             **self._start(),

@@ -1,4 +1,4 @@
-"""What a compiled model or an engine takes for fixed, and its repair where it is not.
+"""Guards and repairs of what a compiled model or an engine takes for fixed.
 
 `Shortcuts` guards parameters that MuJoCo's compiler takes for fixed. A body whose COM
 is at its origin, along its axes, and that carries no other moving body compiles as

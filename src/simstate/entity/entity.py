@@ -194,7 +194,7 @@ class Entity(EntityKinematics):
         return len(self.index.tendons)
 
     @property
-    def sizes(self) -> dict[str, int]:
+    def _sizes(self) -> dict[str, int]:
         """The numbers behind the symbolic shapes of the quantities."""
         return {
             "num_envs": self._worlds.num_envs,
@@ -382,6 +382,11 @@ def _data_class(name: str, cfg: EntityCfg | None) -> type[EntityData]:
             f"simstate.EntityData, got {data!r}."
         )
     return data
+
+
+def sizes_of(entity: Entity) -> dict[str, int]:
+    """Return the numbers behind the symbolic shapes of an entity's quantities."""
+    return entity._sizes  # pyright: ignore[reportPrivateUsage]
 
 
 class SceneEntities(Named[Entity]):

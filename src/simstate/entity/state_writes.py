@@ -40,15 +40,14 @@ class Part(NamedTuple):
 class StateWrites(EntityWriters):
     """The part of Entity that knows where a state of it is written."""
 
-    def default_writes(self, rows: Selection) -> list[Write]:
-        """Return the writes of the `default_…` quantities, checked."""
-        return self.default_writes_of([self], rows)
-
     @classmethod
-    def default_writes_of(
+    def _default_writes(
         cls, entities: Sequence[StateWrites], rows: Selection
     ) -> list[Write]:
-        """Return the same for several entities, whose roots are written together."""
+        """Return the writes of the `default_…` quantities of entities, checked.
+
+        Their roots are written together.
+        """
         if not entities:
             return []
         stored = {
@@ -107,7 +106,7 @@ class StateWrites(EntityWriters):
             writes.append(links.vel_write(rows, [roots[k] for k in free], vel, quats))
         return writes
 
-    def defaults_changed(self, rows: Selection) -> bool:
+    def _defaults_changed(self, rows: Selection) -> bool:
         """Return True if a reset of these worlds writes more than the scene's state.
 
         Their `default_…` quantities are others, or a fixed base is elsewhere.
@@ -130,7 +129,7 @@ class StateWrites(EntityWriters):
         ]
 
     @classmethod
-    def state_writes(
+    def _state_writes(
         cls,
         entities: Sequence[StateWrites],
         given: Sequence[Mapping[str, Part]],
@@ -183,6 +182,28 @@ class StateWrites(EntityWriters):
                 targets = Targets(self._reader, self.index, kind, joints)
                 writes += targets.writes(values, rows)
         return writes
+
+
+# For simstate's own modules: entities show users only what they may call.
+
+
+def default_writes(entities: Sequence[StateWrites], rows: Selection) -> list[Write]:
+    """Return the writes of the `default_…` quantities of entities, checked."""
+    return StateWrites._default_writes(entities, rows)  # pyright: ignore[reportPrivateUsage]
+
+
+def defaults_changed(entity: StateWrites, rows: Selection) -> bool:
+    """Return True if a reset of these worlds writes more than the scene's state."""
+    return entity._defaults_changed(rows)  # pyright: ignore[reportPrivateUsage]
+
+
+def state_writes(
+    entities: Sequence[StateWrites],
+    given: Sequence[Mapping[str, Part]],
+    rows: Selection,
+) -> list[Write]:
+    """Return the writes of what is given of states of entities, checked values."""
+    return StateWrites._state_writes(entities, given, rows)  # pyright: ignore[reportPrivateUsage]
 
 
 class _LinkPart(NamedTuple):

@@ -118,7 +118,7 @@ class WriterBase:
         rows, tensor = self._rows(name, values, (count,), env_ids)
         self._write(Write(field, rows, columns, tensor))
 
-    def control_writer(self, control_ids: Ids = None) -> Callable[[Tensor], None]:
+    def _control_writer(self, control_ids: Ids = None) -> Callable[[Tensor], None]:
         """A function that writes some controls in all worlds; (num_envs, U).
 
         As `write_ctrl_to_sim`, with ids resolved once and values not checked: for what
@@ -200,7 +200,7 @@ class WriterBase:
         values = self._reader.parameter(parameter)
         return values if values.shape[0] == 1 else values[rows.index]
 
-    def can_place(self, link: int) -> bool:
+    def _can_place(self, link: int) -> bool:
         """Return True if a link's pose can be written, by its index in `body_names`.
 
         So it is of links with a free joint, of mocap bodies and of a root that is fixed
@@ -267,3 +267,18 @@ def _in_place(values: Values, like: Tensor) -> Array | None:
         return values.numpy()
     except (RuntimeError, TypeError):  # on a device, sparse, or with a graph
         return None
+
+
+# For simstate's own modules: entities show users only what they may call.
+
+
+def can_place(entity: WriterBase, link: int) -> bool:
+    """Return True if a link's pose can be written, by its index in `body_names`."""
+    return entity._can_place(link)  # pyright: ignore[reportPrivateUsage]
+
+
+def control_writer(
+    entity: WriterBase, control_ids: Ids = None
+) -> Callable[[Tensor], None]:
+    """Return a function that writes some controls in all worlds; (num_envs, U)."""
+    return entity._control_writer(control_ids)  # pyright: ignore[reportPrivateUsage]

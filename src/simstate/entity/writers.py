@@ -327,7 +327,7 @@ class EntityWriters(WriterBase):
         """
         self._set_target("effort", target, joint_ids, env_ids)
 
-    def target_writer(
+    def _target_writer(
         self, kind: TargetKind, joint_ids: Ids = None
     ) -> Callable[[Tensor], None]:
         """A function that sets targets of some joints in all worlds; (num_envs, J).
@@ -342,7 +342,7 @@ class EntityWriters(WriterBase):
             )
         return targets.write
 
-    def wrench_writer(self, body_ids: Ids = None) -> Callable[[Tensor, Tensor], None]:
+    def _wrench_writer(self, body_ids: Ids = None) -> Callable[[Tensor, Tensor], None]:
         """A function that applies forces and torques in all worlds; (num_envs, B, 3).
 
         As `write_external_wrench_to_sim`, with ids resolved once and values not
@@ -365,3 +365,20 @@ class EntityWriters(WriterBase):
         rows, values = self._rows("bias", bias, (count,), env_ids)
         slot = f"entity/{self.index.name}/encoder_bias"
         self._write(Write(slot, rows, columns, values))
+
+
+# For simstate's own modules: entities show users only what they may call.
+
+
+def target_writer(
+    entity: EntityWriters, kind: TargetKind, joint_ids: Ids = None
+) -> Callable[[Tensor], None]:
+    """Return a function that sets targets of some joints; (num_envs, J)."""
+    return entity._target_writer(kind, joint_ids)  # pyright: ignore[reportPrivateUsage]
+
+
+def wrench_writer(
+    entity: EntityWriters, body_ids: Ids = None
+) -> Callable[[Tensor, Tensor], None]:
+    """Return a function that applies forces and torques; (num_envs, B, 3) each."""
+    return entity._wrench_writer(body_ids)  # pyright: ignore[reportPrivateUsage]

@@ -14,6 +14,7 @@ from simstate.base.contract import Contract
 from simstate.base.errors import InvalidInputError, SimStateError, listed
 from simstate.base.places import calling_place
 from simstate.entity import Entity, EntityData
+from simstate.entity.writers import target_writer, wrench_writer
 from simstate.env.contracts import quantity_contracts
 from simstate.env.entity_cfg import Patterns, SceneEntityCfg, exactly_one
 from simstate.env.host_view import chosen, either
@@ -167,7 +168,7 @@ class JointAction(Action):
             raise InvalidInputError(
                 f"The {label} has clip {cfg.clip}: it must be (least, greatest)."
             )
-        self._write = self.entity.target_writer(cfg.kind, self.joints.joint_ids)
+        self._write = target_writer(self.entity, cfg.kind, self.joints.joint_ids)
 
     def targets(self, action: Tensor) -> Tensor:
         """Return the joint targets of an action; shape (num_envs, dim)."""
@@ -274,7 +275,7 @@ class BodyWrenchAction(Action):
         wrench = [*3 * [force], *3 * [torque]]
         each = [wrench[k] for k in self.columns]
         self.contracts = scaled_contracts(each, self.scale)
-        self._write = self.entity.wrench_writer([self.body])
+        self._write = wrench_writer(self.entity, [self.body])
 
     def apply(self, action: Tensor) -> None:
         """Write the wrench that an action asks for, turned to world axes."""

@@ -11,6 +11,7 @@ from torch import Tensor
 from simstate.base.contract import Contract
 from simstate.base.errors import InvalidInputError, listed
 from simstate.entity.explanation import explain
+from simstate.entity.writer_base import control_writer
 from simstate.env.actions import Action, ActionCfg, scaled_contracts
 from simstate.env.entity_cfg import Patterns
 from simstate.env.host_view import either
@@ -72,7 +73,7 @@ class ControlAction(Action):
         """Half the range of each control, 1 where there is none; shape (dim,)."""
         self._middle = torch.where(limited, (self.low + self.high) / 2.0, 0.0)
         self.contracts = scaled_contracts(each, self._half * cfg.scale)
-        self._write = self.entity.control_writer(ids)
+        self._write = control_writer(self.entity, ids)
 
     def controls(self, action: Tensor) -> Tensor:
         """Return the controls of an action; shape (num_envs, dim)."""

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from simstate.base.contract import Contract
 from simstate.base.errors import InvalidInputError
+from simstate.entity.writers import target_writer
 from simstate.env.actions import Action, ActionCfg, driven_joints, scaled_contracts
 from simstate.env.entity_cfg import Patterns, exactly_one
 from simstate.math.vector import apply, solve
@@ -73,7 +74,7 @@ class TaskSpaceAction(Action):
         each = [(*3 * [way], *3 * [turn])[k] for k in self._rows]
         self.contracts = scaled_contracts(each, self._scale)
         self._damping = cfg.damping**2 * torch.eye(len(self._rows)).to(like)
-        self._write = self.entity.target_writer("position", self._joints)
+        self._write = target_writer(self.entity, "position", self._joints)
 
     def apply(self, action: Tensor) -> None:
         """Write the targets that move the site from where it is now."""

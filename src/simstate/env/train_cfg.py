@@ -86,6 +86,9 @@ class TrainCfg:
     physics_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """MuJoCo's options in training only, such as {"solver": "PGS", "iterations": 4}; an
     evaluation has those of the task."""
+    training_settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Settings of the environment in training only, by path, such as
+    {"env.commands.velocity.resampling_time_s": (1.0, 4.0)}."""
     rsl_rl: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Further settings of rsl-rl's classes by part, such as {"algorithm": {"optimizer":
     "adamw"}, "critic": {"activation": "relu"}}."""
@@ -150,6 +153,14 @@ class TrainCfg:
         instance_of("symmetric", self.symmetric, bool)
         instance_of("clip_value_loss", self.clip_value_loss, bool)
         instance_of("physics_options", self.physics_options, Mapping)
+        instance_of("training_settings", self.training_settings, Mapping)
+        for path in all_of("training_settings", list(self.training_settings), str):
+            if not path.startswith("env."):
+                raise InvalidInputError(
+                    f"training_settings has the path {path!r}: those of the "
+                    'environment begin with "env.".',
+                    name="training_settings",
+                )
         if "timestep" in self.physics_options:
             raise InvalidInputError(
                 "physics_options has a timestep, on which the task's clock depends: "

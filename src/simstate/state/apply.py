@@ -22,7 +22,8 @@ from simstate.base.ids import Selection
 from simstate.engine import OneTorchThread
 from simstate.entity import Entity
 from simstate.entity.host import Host
-from simstate.entity.state_writes import TARGETS, Part
+from simstate.entity.state_writes import TARGETS, Part, state_writes
+from simstate.entity.writer_base import can_place
 from simstate.math import quaternion
 from simstate.state.parse import ROOT_SIZES, EntityUpdate, check_quats, parse_states
 from simstate.state.tensors import (
@@ -57,7 +58,7 @@ def write_states(sim: Host, states: States, rows: Selection) -> None:
         if worlds is not None:
             some = worlds_of(sim).select(ids[list(worlds)])
         entities = [update.entity for update in members]
-        writes += Entity.state_writes(entities, [u.given for u in members], some)
+        writes += state_writes(entities, [u.given for u in members], some)
     worlds_of(sim).ledger.write(*writes)
 
 
@@ -111,7 +112,7 @@ def _check_driven_links(update: EntityUpdate) -> None:
         return
     for key in [key for key in ROOT_SIZES if key in update.given]:
         for link in update.given[key].ids:
-            if link and not entity.can_place(link):
+            if link and not can_place(entity, link):
                 raise InvalidInputError(
                     f"{update.path}.body.{entity.body_names[link]}: links follow from "
                     "the joints, so give dof_pos as well. Nothing was written."
@@ -125,13 +126,13 @@ def _check_root(update: EntityUpdate, env_ids: Tensor) -> None:
         return
     for key in [key for key in ROOT_SIZES if key in update.given]:
         ids, values = update.given[key]
-        if 0 not in ids or (key in ("pos", "rot") and entity.can_place(0)):
+        if 0 not in ids or (key in ("pos", "rot") and can_place(entity, 0)):
             continue
         if base == "fixed" and _follows_joints(update, key):
             continue
         if not _is_now(entity, key, values[:, list(ids).index(0)], env_ids):
             why = "its root follows from joints that are not given"
-            if entity.can_place(0):
+            if can_place(entity, 0):
                 kind = "a mocap body" if base == "mocap" else "fixed"
                 why = f"its base is {kind}, which has no velocity"
             raise InvalidInputError(
@@ -153,7 +154,7 @@ def _follows_joints(update: EntityUpdate, key: str) -> bool:
 
 def _is_now(entity: Entity, key: str, given: Tensor, env_ids: Tensor) -> bool:
     """Return True if a root link has these values up to float32 and text; (n, k)."""
-    if entity.can_place(0):  # mocap or fixed: it does not move
+    if can_place(entity, 0):  # mocap or fixed: it does not move
         return bool((given.abs() <= _MOVED).all())
     now = {
         "pos": entity.data.root_link_pos_w,

@@ -120,6 +120,34 @@ class RunCfg:
         cfg = with_settings(cfg, "env", self.settings)
         return cfg if self.parameters is None else with_fitted(cfg, self.parameters)
 
+    def training_env_cfg(self) -> EnvCfg:
+        """Return the environment of training, with what holds in training only."""
+        gone = tuple(f"{path}." for path in self.without)
+        settings = {
+            path: value
+            for path, value in self.train.training_settings.items()
+            if not path.startswith(gone)
+        }
+        cfg = with_settings(self.env_cfg(), "env", settings)
+        if self.train.physics_options:
+            options = {**cfg.scene.options, **self.train.physics_options}
+            cfg.scene = dataclasses.replace(cfg.scene, options=options)
+        return cfg
+
+    def changed(self, settings: Mapping[str, Any]) -> RunCfg:
+        """Return a copy with other settings by path, "env.…" and "train.…".
+
+        A setting of the environment then holds in training, too.
+        """
+        env = {path: v for path, v in settings.items() if path.startswith("env.")}
+        train = with_settings(self.train, "train", settings)
+        kept = {p: v for p, v in train.training_settings.items() if p not in env}
+        return dataclasses.replace(
+            self,
+            train=dataclasses.replace(train, training_settings=kept),
+            settings={**self.settings, **env},
+        )
+
 
 def check_no_code(
     task: object, remedy: str = "name the task yourself, before the file"

@@ -24,6 +24,9 @@ from simstate.train.run_cfg import OutputCfg, RunCfg
 
 FILE = "run.json"
 FORMAT = "simstate run 1"
+_DICTIONARIES = ("physics_options", "training_settings", "rsl_rl")
+"""Fields of a TrainCfg that are dictionaries: a run may have other keys in them than
+its task, so that paths of settings are not enough."""
 
 
 def described_run(cfg: RunCfg) -> dict[str, Any]:
@@ -39,6 +42,7 @@ def described_run(cfg: RunCfg) -> dict[str, Any]:
         "without": list(cfg.without),
         "start_from": cfg.start_from,
         "settings": {path: described(each.value) for path, each in settings.items()},
+        **{name: described(getattr(cfg.train, name)) for name in _DICTIONARIES},
         "output": dataclasses.asdict(cfg.output),
         "task_file_sha256": _digest(task),
         "versions": installed_versions((*LIBRARIES, "rsl-rl-lib")),
@@ -62,7 +66,8 @@ def read_run_file(path: Path) -> RunCfg:
     content = _content(path)
     try:
         task, settings = content["task"], content["settings"]
-        train = tasks.find(task).train_cfg()
+        only = {name: content[name] for name in _DICTIONARIES if name in content}
+        train = dataclasses.replace(tasks.find(task).train_cfg(), **only)
         cfg = RunCfg(
             task=task,
             train=with_settings(train, "train", settings),

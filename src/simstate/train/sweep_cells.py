@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from simstate.base.errors import InvalidInputError
-from simstate.env.setting_changes import with_settings
 from simstate.train.run_cfg import RunCfg
 
 
@@ -46,12 +45,7 @@ def grid_cells(base: RunCfg, seeds: Sequence[int], grid: Sequence[str]) -> list[
 
 
 def _with(base: RunCfg, given: dict[str, Any]) -> RunCfg:
-    env = {path: v for path, v in given.items() if path.startswith("env.")}
-    cfg = dataclasses.replace(
-        base,
-        train=with_settings(base.train, "train", given),
-        settings={**base.settings, **env},
-    )
+    cfg = base.changed(given)
     cfg.env_cfg()  # a wrong path or value raises
     return cfg
 

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -80,11 +79,8 @@ class TrainingRun:
         self.run_dir = run_dir
         torch.manual_seed(cfg.seed)
         check_memory(cfg)
-        env_cfg = cfg.env_cfg()
+        env_cfg = cfg.training_env_cfg()
         env_cfg.divergence_dump_dir = run_dir / "diverged"
-        if cfg.train.physics_options:
-            options = {**env_cfg.scene.options, **cfg.train.physics_options}
-            env_cfg.scene = dataclasses.replace(env_cfg.scene, options=options)
         self.core_seconds = CoreSeconds()
         """CPU time by part [s]."""
         with self.core_seconds("creating worlds"):

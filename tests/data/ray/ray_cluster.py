@@ -58,6 +58,8 @@ def a_local_cluster_listens_on_loopback_alone() -> None:
         here = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # looks for it on loopback
         assert connects(code, **here)
         assert not connects(code, **here, RAY_AUTH_TOKEN="0" * 64)
+    assert set(marked(f"{name}={value}")) <= {os.getpid()}  # all others have ended
+    assert not listening([os.getpid()])
     print(f"{len(found)} listening sockets, all on loopback; another token is refused")
 
 

@@ -146,3 +146,46 @@ def test_a_model_built_in_ned(sim):
     entity.write_state_in(c.PX4, px4, model=built)
     assert torch.allclose(entity.state_in(c.MUJOCO_QVEL).vector, raw.vector,
                           atol=10 * tolerance(sim))  # fmt: skip
+
+
+HINGED = """
+<mujoco><worldbody><body name="base" pos="0.4 -0.3 0.8" quat="0.8 0.2 -0.4 0.4">
+  <joint name="hinge" axis="0.3 1 0.2" pos="0.1 0.2 -0.1"/>
+  <geom type="box" size="0.2 0.1 0.05" pos="0.05 0.02 -0.03" mass="1.5"/>
+</body></worldbody></mujoco>
+"""
+
+
+def test_a_root_without_a_free_joint_is_read_as_mujoco_moves_it():
+    scene = SceneCfg(entities={"arm": EntityCfg(model=HINGED)}, ground=False)
+    sim = Simulation(scene, 2)
+    sim.data.qpos[:, 0] = torch.tensor([0.3, -0.7])
+    sim.data.qvel[:, 0] = torch.tensor([1.1, 0.6])
+    state = sim.scene["arm"].state_in(c.ISAACLAB_2)
+    kept = state.vector.clone()
+    for world in range(2):
+        data = mujoco.MjData(sim.model)
+        data.qpos[:], data.qvel[:] = sim.data.qpos[world], sim.data.qvel[world]
+        mujoco.mj_forward(sim.model, data)
+        vel = np.zeros(6)
+        mujoco.mj_objectVelocity(sim.model, data, mujoco.mjtObj.mjOBJ_BODY, 1, vel, 0)
+        np.testing.assert_allclose(state.position[world], data.xpos[1], atol=1e-12)
+        np.testing.assert_allclose(state.linear_velocity[world], vel[3:], atol=1e-12)
+        np.testing.assert_allclose(state.angular_velocity[world], vel[:3], atol=1e-12)
+        np.testing.assert_allclose(state.com[world], sim.model.body_ipos[1])
+    sim.step(3)
+    assert torch.equal(state.vector, kept)
+
+
+@pytest.mark.parametrize("axis", range(3))
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_another_centre_of_mass_is_refused(axis, sign):
+    glider = EntityCfg(model="glider", init_state=START)
+    sim = Simulation(SceneCfg(entities={"glider": glider}), 2)
+    entity = sim.scene["glider"]
+    state = entity.state_in(c.ISAACLAB_2)
+    entity.write_state_in(c.ISAACLAB_2, state)
+    moved = state.com.clone()
+    moved[1, axis] += sign * 1e-4
+    with pytest.raises(InvalidInputError, match="centre of mass"):
+        entity.write_state_in(c.ISAACLAB_2, state.with_com(moved))

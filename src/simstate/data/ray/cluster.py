@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
@@ -22,6 +23,8 @@ Result = TypeVar("Result")
 
 RETRIES = 3
 """Number of retries of an item whose worker was lost."""
+_ENDING_S = 10.0
+"""Time after which processes of a closed cluster are killed [s]."""
 _AUTH_MODE = "RAY_AUTH_MODE"
 _BUSY = (
     " Ray gives its servers half a minute to start, which is too little on a very busy "
@@ -153,9 +156,25 @@ class Cluster(Closing):
             ) from error
 
     def close(self) -> None:
-        """End what was started here."""
+        """End what was started here; returns when its processes have ended."""
         if self._is_ours and self.ray.is_initialized():
-            self.ray.shutdown()
+            psutil, started = _started_processes()
+            self.ray.shutdown()  # returns before workers and agents have ended
+            for process in psutil.wait_procs(started, timeout=_ENDING_S)[1]:
+                process.kill()
+
+
+def _started_processes() -> tuple[Any, list[Any]]:
+    """Return `psutil` and the processes that Ray has started from this one."""
+    psutil: Any = import_module("psutil")  # Ray brings it
+    node: Any = import_module("ray._private.worker")._global_node
+    parts: list[list[Any]] = [] if node is None else [*node.all_processes.values()]
+    found: list[Any] = []
+    for info in itertools.chain(*parts):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            first = psutil.Process(info.process.pid)
+            found += [first, *first.children(recursive=True)]
+    return psutil, found
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ import numpy as np
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.entity.writer_base import control_writer
 from simstate.env.actions import Action, ActionCfg
 from simstate.env.env_cfg import (
     EnvCfg,
@@ -73,7 +74,7 @@ class ClassicAction(Action):
         self.names = tuple(entity.control_names)
         low, high = env.sim.model.actuator_ctrlrange.T
         self.limits = tuple(low.tolist()), tuple(high.tolist())
-        self._write = entity.control_writer()
+        self._write = control_writer(entity)
         self.classic.position(self.worlds)  # raises if it names an unknown body
 
     def apply(self, action: Any) -> None:

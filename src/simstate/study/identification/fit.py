@@ -101,6 +101,8 @@ class FittedParameters:
         A delay is written to actuators that are compiled with room for it.
         """
         missing: list[str] = []
+        changes: dict[str, Tensor] = {}
+        chosen = slice(None) if env_ids is None else env_ids
         values = self.within_bounds(values)
         for p, one in enumerate(self.parameters):
             column = values[:, p : p + 1].to(sim.device, sim.dtype)
@@ -110,7 +112,11 @@ class FittedParameters:
             elif one.kind != "field":
                 missing.append(one.name)
             for field, index, factor in resolved(sim.model, one):
-                _write(sim, field, index, factor * column[:, 0], env_ids)
+                if field not in changes:
+                    changes[field] = sim.expand(field)[chosen].clone()
+                changes[field][(slice(None), *index)] = factor * column[:, 0]
+        for field, rows in changes.items():  # one moment of inertia alone is invalid
+            sim.write_parameter(field, rows, None, env_ids)
         return missing
 
     def scatter(self, study: Study) -> Study:
@@ -360,16 +366,6 @@ def _has_delay(model: mujoco.MjModel, delay: float) -> bool:
     if history is None or not model.nu:
         return False
     return bool((history[:, 0] * model.opt.timestep >= delay).all())
-
-
-def _write(
-    sim: Simulation, field: str, index: tuple[int, ...], values: Tensor, env_ids: Ids
-) -> None:
-    rows = sim.expand(field)
-    chosen = slice(None) if env_ids is None else env_ids
-    current = rows[chosen][:, index[0] : index[0] + 1].clone()
-    current[(slice(None), 0, *index[1:])] = values
-    sim.write_parameter(field, current, [index[0]], env_ids)
 
 
 def _parameter(told: Mapping[str, Any]) -> FreeParameter:
