@@ -74,7 +74,7 @@ class RunCommand:
     """Step by this scheme, and report what it conserves and its order: euler, heun,
     midpoint, rk4, bs32, rkf45, dp54, rkf78, dop853, or mujoco for MuJoCo's own."""
     attitude: Literal["lie", "high_order", "manifold"] = "lie"
-    """How --integrator advances orientations."""
+    """Method by which --integrator advances orientations."""
     timestep: float | None = None
     """Time step of a model [s]; by default the model's own."""
     tolerance: float | None = None
