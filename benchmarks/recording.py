@@ -116,7 +116,7 @@ def again(table: Table, results: dict[str, float]) -> None:
             "replay",
             f"replay of {STEPS} steps of {TASK}, {WORLDS // 4} worlds, compared",
         ),
-        ("collect", "  … collect: a part of as many steps, with its Env made anew"),
+        ("collect", "  … collect: a part of as many steps, with a new Env"),
         ("made", "  … of which making the Env"),
     ):
         ratio = timing[name].median / bare

@@ -325,8 +325,9 @@ print(picture.shape)
     "simstate.simulators": """\
 from simstate import simulators
 
-print(sorted(simulators.SIMULATORS)[:3], simulators.info("drake").capabilities.dtype)
-# ['drake', 'mjx', 'native'] float64
+drake = simulators.info("drake")
+print("mjx" in simulators.SIMULATORS, drake.title, drake.capabilities.dtype)
+# True Drake float64
 """,
     "simstate.interop": """\
 import gymnasium

@@ -19,7 +19,8 @@ with the same file compiled by MuJoCo alone: every array of the model, and the s
 after ten steps with random controls. *Identical* means that no bit differs. Then
 [every law](verification.md) was checked on it in random states: quantities against
 MuJoCo's C functions, velocities against finite differences, writers against reads. The
-last column is the largest error as a share of the tolerance.
+last column is the largest error as a share of the tolerance. Robots without actuators
+in their file get them with `EntityCfg(actuators=…)` ([Actuators](actuators.md)).
 
 Measured on {date} with simstate {simstate} and MuJoCo {mujoco}. To try your own model:
 
@@ -38,22 +39,22 @@ def robots_page() -> str:
     parts = [ROBOTS_TEXT.format(date=kept["date"], **kept["versions"])]
     for group, robots in kept["robots"].items():
         rows = [_robot_row(name, found) for name, found in robots.items()]
-        headers = ("robot", "wheel", "dofs", "actuators", "against MuJoCo")
+        headers = ("robot", "dofs", "actuators", "against MuJoCo")
         headers += ("laws", "largest error")
         parts.append(f"## {group}\n\n{table(headers, rows)}\n")
     return "".join([*parts, _wheels(kept["wheels"])])
 
 
 def _robot_row(name: str, found: dict[str, Any]) -> tuple[str, ...]:
-    wheel = found["wheel"]
+    name += note(f"`{found['wheel']}`")
     sizes = (str(found.get("nv", "–")), str(found.get("nu", "–")))
     if found["kind"] != "identical":
         text = f"{found['kind']}: {found['text']}".replace("|", "/")
-        return (name, f"`{wheel}`", *sizes, text, "–", "–")
+        return (name, *sizes, text, "–", "–")
     failed = found["failures"]
     laws = f"{found['laws'] - len(failed)} of {found['laws']} hold"
     laws += f" (not: {', '.join(failed)})" if failed else ""
-    return (name, f"`{wheel}`", *sizes, "identical", laws, f"{found['share']:.1%}")
+    return (name, *sizes, "identical", laws, f"{found['share']:.1%}")
 
 
 def _wheels(wheels: dict[str, Any]) -> str:
@@ -69,7 +70,7 @@ def _wheels(wheels: dict[str, Any]) -> str:
         "## All files of these wheels\n\nEvery XML and URDF file of each wheel. Files "
         "that MuJoCo does not compile by itself (parts of models, schemas) are *not a "
         "model*. A rejected file raises an error that names the reason.\n\n"
-        + table(("wheel", *_KINDS), rows)
+        + table(("wheel", *(kind.lower() for kind in _KINDS)), rows)
     )
     reasons = [
         (f"`{path.rpartition('/')[2]}`{note(name)}", reason.replace("|", "/"))

@@ -1,9 +1,9 @@
 """Check the language of the project: `python -m tests.voice`, run by `make check`.
 
 A docstring of the package starts with what the object is or does: a noun phrase, or a
-verb in the imperative. Relative clauses ("What …", "Whether …") read as translated.
-Words with a plain equivalent are kept out of the package, its documentation, and the
-comments, docstrings and names of the tests.
+verb in the imperative. Relative clauses ("What …", "Whether …") read as translated, as
+do some words and idioms. They are kept out of the package, out of the pages of the docs
+and the README outside of code, and out of the comments, docstrings and names of tests.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ import io
 import re
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "simstate"
 FIRST_WORDS = re.compile(r"\s*(What|Whether|How|Where|Let)\b")
-REPLACED = {
-    "told": "reported, called with, declared",
-    "anew": "again, reset, re-created",
-    "nobody": "unused, no caller",
-    "beside": "next to, in addition to",
-}
-"""Words that read as translated, and what to write instead."""
-# Not within --beside, an earlier option whose use is reported with the present name.
-WORDS = re.compile(rf"(?i)(?<![a-z-])({'|'.join(REPLACED)})(?![a-z])")
+# Also within names; but --beside is an earlier option, reported with the present name.
+WORDS = re.compile(r"(?i)(?<![a-z-])(told|anew|nobody|beside)(?![a-z])")
+IDIOMS = re.compile(
+    rf"{WORDS.pattern}|(?i:\b(somebody|its begin|so many|so much|goes on|"
+    r"of (?:its|their|your|our) own(?! [a-z]))\b)"
+)
+CODE = re.compile(r"```.*?```|<!--.*?-->|`[^`\n]*`", re.DOTALL)
+Lines = Iterable[tuple[int, str]]
+Search = Callable[[str], "re.Match[str] | None"]
 
 
 def texts(code: str) -> Iterator[tuple[int, str]]:
@@ -51,35 +51,34 @@ def prose(code: str) -> Iterator[tuple[int, str]]:
             yield token.start[0], token.string
 
 
-def first_words() -> Iterator[str]:
-    """Yield the docstrings that start with one of these words, with their places."""
+def findings() -> Iterator[str]:
+    """Yield the places with words to replace."""
     for file in sorted(SOURCE.rglob("*.py")):
-        for line, text in texts(file.read_text(encoding="utf-8")):
-            if FIRST_WORDS.match(text):
-                first = text.strip().partition("\n")[0]
-                yield f"{file.relative_to(ROOT)}:{line}: {first}"
-
-
-def replaced_words() -> Iterator[str]:
-    """Yield the lines with words to replace: all of the package, prose elsewhere."""
-    files = [f for e in ("py", "c", "h") for f in SOURCE.rglob(f"*.{e}")]
-    files += [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    for file in sorted(files):
-        lines = enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
-        yield from _with_words(file, lines)
+        code = file.read_text(encoding="utf-8")
+        yield from _found(file, FIRST_WORDS.match, texts(code))
+        yield from _found(file, IDIOMS.search, prose(code))
+    for file in sorted(
+        f for kind in ("py", "c", "h") for f in SOURCE.rglob(f"*.{kind}")
+    ):
+        lines = file.read_text(encoding="utf-8").splitlines()
+        yield from _found(file, WORDS.search, enumerate(lines, 1))
+    for file in (*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md"):
+        text = file.read_text(encoding="utf-8")
+        plain = CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
+        yield from _found(file, IDIOMS.search, enumerate(plain.splitlines(), 1))
     for file in sorted((ROOT / "tests").rglob("*.py")):
         if file != Path(__file__):
-            yield from _with_words(file, prose(file.read_text(encoding="utf-8")))
+            code = file.read_text(encoding="utf-8")
+            yield from _found(file, WORDS.search, prose(code))
 
 
-def _with_words(file: Path, lines: Iterator[tuple[int, str]]) -> Iterator[str]:
+def _found(file: Path, search: Search, lines: Lines) -> Iterator[str]:
     for line, text in lines:
-        for found in WORDS.finditer(text):
-            instead = REPLACED[found[1].lower()]
-            yield f"{file.relative_to(ROOT)}:{line}: {found[1]!r}; write {instead}"
+        if match := search(text):
+            yield f"{file.relative_to(ROOT)}:{line}: {match[0].strip()}"
 
 
 if __name__ == "__main__":
-    found = [*first_words(), *replaced_words()]
+    found = list(dict.fromkeys(findings()))
     print("\n".join(found) if found else "The language of the project is in order.")
     sys.exit(1 if found else 0)

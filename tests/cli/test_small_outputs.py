@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
+import torch
 
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.base.compiled_core import is_available
 from simstate.cli import main, report, trajectory
 from simstate.cli.dispersions import DispersionsCommand
 from simstate.cli.named_worlds import Viewed
+from simstate.engine import memory_budget
 from simstate.study.dispersions import Row
-from simstate.train import run_memory
 
 
 def test_report_lists_packages_whose_names_end_in_a_digit(
@@ -37,9 +37,9 @@ def test_dispersions_align_words_left_and_numbers_right() -> None:
 
 
 def test_a_full_container_has_no_memory_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_memory, "_free_of_machine", lambda: 10**9)
-    monkeypatch.setattr(run_memory, "_free_of_group", lambda: 0)
-    assert run_memory.available_bytes("cpu") == 0
+    monkeypatch.setattr(memory_budget, "_free_of_machine", lambda: 10**9)
+    monkeypatch.setattr(memory_budget, "_free_of_container", lambda: 0)
+    assert memory_budget.free_memory(torch.device("cpu")) == 0
 
 
 @pytest.mark.skipif(not is_available(), reason="the compiled core is not built")
@@ -113,9 +113,11 @@ def test_runs_are_compared_by_their_last_updates(
     assert (first["seconds"], second["seconds"]) == (27.5, 5.0)
     assert first["settings"] == {"train.iterations": 20, "train.gamma": 0.9}
     assert main(["runs", "a", "b"]) == 0
-    rows = [line for line in capsys.readouterr().out.splitlines() if "│" in line]
-    assert "11 of 20" in rows[0]
-    assert " of " not in rows[1]
+    lines = capsys.readouterr().out.splitlines()
+    (first,) = (line for line in lines if line.strip("│ ").startswith("a "))
+    (second,) = (line for line in lines if line.strip("│ ").startswith("b "))
+    assert "11 of 20" in first
+    assert " of " not in second
     assert main(["runs", "a", "--metric", "Train/mean_rewards", "--plot", "x.png"]) == 1
     assert "Train/mean_reward" in capsys.readouterr().err
 
@@ -132,44 +134,40 @@ BLOCK = """
 def test_contacts_carry_the_weight(tmp_path: Path, capsys) -> None:
     model = tmp_path / "block.xml"
     model.write_text(BLOCK)
-    assert main(["contacts", str(model), "--time", "0.6", "--json"]) == 0
+    assert main(["contacts", str(model), "--seconds", "0.6", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["time"] == pytest.approx(0.6)
     np.testing.assert_allclose(found["weight"], [3.0, 0.0, -17.5])
     np.testing.assert_allclose(found["force_of_the_world"], [-3.0, 0, 17.5], atol=0.2)
-    assert main(["contacts", str(model), "--time", "0.6"]) == 0
+    assert main(["contacts", str(model), "--seconds", "0.6"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     share = float(text.partition("N: ")[2].partition(" %")[0])
     assert share == pytest.approx(100.0, abs=1.0)
-    assert main(["contacts", str(model), "--time", "-1"]) == 1
-    assert main(["contacts", str(model), "--time", "0"]) == 0
+    assert main(["contacts", str(model), "--seconds", "-1"]) == 1
+    assert main(["contacts", str(model), "--seconds", "0"]) == 0
 
 
-def test_a_figure_of_a_trajectory_has_a_curve_for_each_joint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn: list[Figure] = []
-    monkeypatch.setattr(
-        trajectory, "save_figure", lambda figure, _: drawn.append(figure)
-    )
+def test_a_trajectory_keeps_samples_of_one_world() -> None:
     entities = {"it": EntityCfg(model="cartpole")}
     sim = Simulation(SceneCfg(entities=entities, ground=False), 3)
     sim.data.qvel[:] = 0.5 * sim.data.qvel.new_tensor([[1, 2], [3, 4], [5, 6]])
-    kept = trajectory.Trajectory(sim.scene["it"], 1, 4500)
-    start = sim.data.qpos[1].tolist()
+    kept = trajectory.Trajectory(sim.scene["it"], 1, 4500, sim.timestep)
+    states = [sim.data.qpos[1].tolist()]
     for step in range(1, 6):
         sim.step()
         kept.record(step)
-    kept.draw(tmp_path / "it.png", "it")
-    position, velocity = drawn[0].axes
-    curves = position.lines
-    assert [len(line.get_xdata()) for line in curves] == [3, 3]  # every second step
-    np.testing.assert_allclose(
-        curves[0].get_xdata(), sim.timestep * np.array([0, 2, 4])
-    )
-    assert [line.get_ydata()[0] for line in curves] == start
-    assert [line.get_ydata()[0] for line in velocity.lines] == [1.5, 2.0]
-    assert position.get_ylabel() == "position [m or rad]"
-    assert velocity.get_ylabel() == "velocity [m/s or rad/s]"
-    labels = [line.get_label() for line in velocity.lines]
+        states.append(sim.data.qpos[1].tolist())
+    assert kept.names == ("joint_pos", "joint_vel")
+    np.testing.assert_allclose(kept["joint_pos"][:, 0], states[::2])  # each second step
+    np.testing.assert_allclose(kept["joint_vel"][0, 0], [1.5, 2.0])
+    np.testing.assert_allclose(kept.time[:, 0], sim.timestep * np.array([0, 2, 4]))
+    np.testing.assert_allclose(kept["elapsed"], kept.time)
+    labels = kept._joint_labels("/s")
     assert [label.partition(" ")[2] for label in labels] == ["[m/s]", "[rad/s]"]
+    ball = Simulation(SceneCfg(entities={"it": EntityCfg(model="cube")}, ground=False))
+    falling = trajectory.Trajectory(ball.scene["it"], 0, 10, ball.timestep)
+    assert falling.names == ("root_link_pos_w", "root_link_lin_vel_w")
+    assert falling.units["root_link_lin_vel_w"] == "m/s"
+    legs = Simulation(SceneCfg(entities={"it": EntityCfg(model="quadruped")}))
+    units = trajectory.Trajectory(legs.scene["it"], 0, 10, legs.timestep).units
+    assert (units["joint_pos"], units["joint_vel"]) == ("rad", "rad/s")

@@ -96,7 +96,7 @@ def test_the_page_of_robots_is_current_and_lists_what_was_measured():
     robots = [robot for group in kept["robots"].values() for robot in group.items()]
     assert len(robots) > 30
     for name, found in robots:
-        assert f"\n| {name} | `{found['wheel']}` |" in page
+        assert f'\n| {name} <span class="note">`{found["wheel"]}`</span> |' in page
     assert not any(
         kind in found["counts"]
         for found in kept["wheels"].values()
@@ -161,7 +161,10 @@ def test_the_site_loads_nothing_from_elsewhere(site):
 
 
 def test_names_in_tables_do_not_break(site):
-    assert (site / "assets" / "site.css").exists()
+    """Names of the reference have a note below them, and their cells do not wrap."""
     sheet = (site / "assets" / "site.css").read_text()
-    (rule,) = re.findall(r"\.md-typeset td code,.*?\{(.*?)\}", sheet, flags=re.DOTALL)
+    (rule,) = re.findall(r"table:has\(\.note\) code \{(.*?)\}", sheet, re.DOTALL)
     assert "white-space: nowrap" in rule
+    for name in ("quantities", "fields", "terms"):
+        page = (site / f"{name}.html").read_text()
+        assert len(re.findall(r'</code> <span class="note">', page)) > 50, name

@@ -12,6 +12,8 @@ import viser
 import zstandard
 from websockets.sync.client import connect
 
+from simstate.view.panel import ICONS
+
 PATIENCE = 60.0
 
 
@@ -74,7 +76,11 @@ class Client:
         return self.receive(found)
 
     def set(self, label: str, value: Any) -> None:
-        """Give a control a value, or press it with True."""
+        """Give a control a value, or press it with True; icons by their words."""
+        if label == "play" and not value:
+            label = "pause"
+        if label in ICONS:
+            label, value = "run", ICONS[label]
         self.send(
             "GuiUpdateMessage", uuid=self.control(label), updates={"value": value}
         )

@@ -71,7 +71,7 @@ def press(
 
 
 def test_the_page_loads_without_an_error(viewer: Viewer, browser: Chromium) -> None:
-    text = "document.body.innerText.includes('reset this world')"
+    text = "document.body.innerText.includes('reset all worlds')"
     patiently(
         viewer,
         lambda: meanwhile(viewer, lambda: browser.evaluate(text), "the page"),
@@ -84,12 +84,12 @@ def test_the_page_loads_without_an_error(viewer: Viewer, browser: Chromium) -> N
 def test_the_buttons_of_the_page_act(
     sim: Simulation, viewer: Viewer, browser: Chromium
 ) -> None:
-    press(viewer, browser, "step", lambda: float(sim.time[0]) > 0.0)
+    press(viewer, browser, "❙▶", lambda: float(sim.time[0]) > 0.0)
     steps = float(sim.time[2]) / sim.timestep
     assert steps == pytest.approx(round(steps))
-    press(viewer, browser, "play", lambda: viewer.session.playing)
+    press(viewer, browser, "▶", lambda: viewer.session.playing)
     patiently(viewer, lambda: float(sim.time[0]) > 0.05, "playing")
-    press(viewer, browser, "play", lambda: not viewer.session.playing)
+    press(viewer, browser, "❚❚", lambda: not viewer.session.playing)
     press(viewer, browser, "reset all worlds", lambda: float(sim.time.max()) == 0.0)
     assert browser.errors == []
 
@@ -115,7 +115,7 @@ def test_a_recording_and_another_next_to_it_in_the_page(
         patiently(viewer, lambda: viewer.num_clients == 1, "the connection")
         browser.errors.clear()  # the page before could not reach its server any more
         press(viewer, browser, "to the next mark", lambda: course.at == 2)
-        press(viewer, browser, "back", lambda: course.at == 1)
+        press(viewer, browser, "◀❙", lambda: course.at == 1)
         for _ in range(20):  # a page that is being laid out may lose a click
             for label in ("Compare", "what differs"):
                 meanwhile(viewer, lambda label=label: browser.click(label), label)

@@ -86,7 +86,7 @@ def test_sliders_write_the_world_shown(
 def test_sliders_have_the_units_of_what_they_write(
     viewer: Viewer, client: Client
 ) -> None:
-    client.control("play")
+    client.control("run")
     labels = [m["props"].get("label") for m in client.messages if m.get("props")]
     assert "robot/shoulder [rad]" in labels  # a servo, and the hinge
     assert labels.count("robot/shoulder [rad]") == 2
@@ -213,6 +213,12 @@ def test_a_click_on_a_body_says_what_it_is(
         label.position, place + viewer.picture.offsets[2], atol=1e-6
     )
     run_until(viewer, lambda: viewer.panel.world.value == 2, "the number's change")
+    client.set("step", True)
+    run_until(viewer, lambda: float(sim.time[2]) > 0.0, "the step")
+    com = host(sim.scene["robot"].data.body_com_pos_w[2, 1])
+    assert f"({com[0]:.4g}, {com[1]:.4g}, {com[2]:.4g})" not in text
+    there = f"({com[0]:.4g}, {com[1]:.4g}, {com[2]:.4g})"
+    run_until(viewer, lambda: there in viewer.panel.answer.content, "the new values")
     client.set("world", 0)
     run_until(viewer, lambda: not viewer.picture.asked.text, "the label's end")
     assert "world" in text
@@ -247,7 +253,7 @@ def test_what_waits_for_a_slow_client_is_bounded(
     assert viewer.num_clients == 1
     # Every frame sends a place for each of the meshes; things that appear add some.
     assert waiting[2] - waiting[0] < 120 * len(viewer.picture._geometry.meshes) / 2
-    client.control("play")  # it reads again, and is still served
+    client.control("run")  # it reads again, and is still served
 
 
 def test_plots_follow_the_world_shown(

@@ -252,7 +252,7 @@ def test_two_recordings_are_compared_at_the_same_time(tmp_path: Path) -> None:
     qpos = [host(field_of(c.worlds, "qpos")[2]) for c in (first, second)]
     np.testing.assert_array_equal(table[17, 1:], qpos[1] - qpos[0])
     assert np.abs(table[17, 1:]).max() > 0.0
-    with pytest.raises(InvalidInputError, match="not changed"):
+    with pytest.raises(InvalidInputError, match="cannot be changed"):
         pair.join()
 
 

@@ -96,12 +96,13 @@ def test_overlays_arrows_values_and_speed(viewer: Viewer, client: Client) -> Non
     client.set(name, True)
     client.set("length of arrows", 2.5)
     client.set("values of forces", False)
-    client.set("speed", 0.5)
+    client.set("slower", True)
     run_until(viewer, lambda: viewer.session.speed == 0.5, "the speed")
     assert name in picture.overlays
     assert (picture.scale, picture.values) == (2.5, False)
     client.set(name, False)
-    client.set("speed", 4.0)
+    for _ in range(3):
+        client.set("faster", True)
     run_until(viewer, lambda: viewer.session.speed == 4.0, "the speed")
     assert name not in picture.overlays
 

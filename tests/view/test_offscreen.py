@@ -18,6 +18,7 @@ from simstate.view import Course, start_offscreen
 from simstate.view.body_overlays import Draw
 from simstate.view.eye import Eye
 from simstate.view.floor import Floor
+from simstate.view.one_world import OneWorld
 from simstate.view.raster import Canvas
 from simstate.view.shapes import Point
 
@@ -93,8 +94,10 @@ def test_values_of_forces_are_written_at_their_arrows(
     tips = host(robot.data.body_com_pos_w[1]) + wrench[:, :3] * size / weight
     torques = host(robot.data.body_com_pos_w[1]) + wrench[:, 3:] / weight
     eye = Eye(np.array(camera[0]), np.array(camera[1]), 320, 240)
-    places = eye.project(np.concatenate([tips, torques]))
-    # Every label begins at a tip, and what differs is at labels alone.
+    world = OneWorld(sim, sim.rays, 1, size)
+    beside = [world.outside(tip) for tip in (*tips, *torques)]
+    places = eye.project(np.array(beside))
+    # Every label begins next to a tip, and what differs is at labels alone.
     for column, row in places[:, :2]:
         assert (np.hypot(rows - row, columns - column) < 8.0).any()
     near = np.abs(rows[:, None] - places[:, 1]) < 14.0

@@ -17,6 +17,8 @@ from simstate.view.one_world import OneWorld
 from simstate.view.overlays import OVERLAYS
 from simstate.view.shapes import (
     MOST_LABELS,
+    ORANGE,
+    RED,
     Arrow,
     Axes,
     Box,
@@ -199,6 +201,33 @@ def test_joints_turn_red_at_their_limits(
     sim.restore(before)
     assert inside["robot/shoulder"] != outside["robot/shoulder"]
     assert inside["robot/wrist"] == outside["robot/wrist"]
+    assert inside["robot/shoulder"] == ORANGE
+    assert outside["robot/shoulder"] == RED
+
+
+def test_the_range_of_a_joint_ends_where_its_limits_bring_it(sim: Simulation) -> None:
+    """The mark on a hinge's arc is at its ends when the joint is at its limits."""
+    robot = sim.scene["robot"]
+    before = sim.snapshot()
+    names = ("robot/shoulder", "robot/wrist")
+    limits = sim.model.jnt_range[[sim.model.joint(name).id for name in names]]
+
+    def mark(name: str) -> np.ndarray:
+        drawn = shapes(sim, "joints", Point)
+        own = [p for p in drawn if p.text.startswith(name) and "limit" not in p.text]
+        return own[0].pos
+
+    robot.write_joint_position_to_sim([[0.3, 0.02]], env_ids=[WORLD])
+    shoulder, wrist = shapes(sim, "joints", Path)
+    for k in (0, -1):
+        robot.write_joint_position_to_sim(limits[None, :, k], env_ids=[WORLD])
+        np.testing.assert_allclose(
+            shoulder.points[k], mark("robot/shoulder"), atol=1e-9
+        )
+    length = np.linalg.norm(wrist.points[1] - wrist.points[0])
+    assert length == pytest.approx(0.13)
+    assert np.linalg.norm(shoulder.points[0] - shoulder.points[-1]) > 1e-4
+    sim.restore(before)
 
 
 def test_targets_are_where_the_joint_would_bring_the_link(

@@ -19,6 +19,8 @@ from simstate.view.glb import to_glb
 from simstate.view.grid import bounds, offsets, shown_worlds
 from simstate.view.one_world import OneWorld
 from simstate.view.paint import _from_z
+from simstate.view.shot import Sky
+from simstate.view.surroundings import gradient
 from simstate.view.viewer import Viewer
 
 
@@ -91,13 +93,58 @@ def test_values_of_forces_are_written_in_the_grid_unless_hidden(
     drawn = viewer.picture.seen().length_of_force(
         host(sim.scene["robot"].data.body_external_wrench[2, 0, :3])
     )
-    place = pos + drawn + viewer.picture.offsets[2]
-    np.testing.assert_allclose(written()[0][1], place, atol=1e-6)
+    tip = pos + drawn
+    label = np.array(written()[0][1]) - viewer.picture.offsets[2]
+    assert label[2] == pytest.approx(tip[2])
+    assert 0.0 < np.linalg.norm(label - tip) < 0.5 * viewer.picture.size
+    assert not is_in_trunk(sim, 2, label)
+    assert is_in_trunk(sim, 2, tip)
     viewer.panel._actions.write_values(False)
     assert written() == []
     viewer.panel._actions.write_values(True)
     viewer.picture.show_overlay("external wrenches", False)
     assert written() == []
+
+
+def is_in_trunk(sim: Simulation, world: int, place: np.ndarray) -> bool:
+    """True if a place is within the trunk's box, as MuJoCo has it."""
+    data = mujoco.MjData(sim.model)
+    data.qpos[:] = host(sim.data.qpos[world])
+    mujoco.mj_kinematics(sim.model, data)
+    geom = sim.model.geom("robot/trunk").id
+    local = data.geom_xmat[geom].reshape(3, 3).T @ (place - data.geom_xpos[geom])
+    return bool((np.abs(local) < sim.model.geom_size[geom]).all())
+
+
+def test_overlays_are_drawn_in_every_world_on_request(
+    sim: Simulation, viewer: Viewer
+) -> None:
+    picture = viewer.picture
+    picture.look_at(1)
+    picture.show_overlay("link frames", True)
+
+    def origins() -> np.ndarray:
+        viewer._frames = 0
+        viewer.show()
+        return picture._paintings["link frames"]._handles["axes"].batched_positions
+
+    body = sim.scene["robot"].data.body_link_pos_w
+    there = host(body[1]) + picture.offset
+    np.testing.assert_allclose(origins(), there, atol=1e-6)
+    viewer.panel._actions.draw_everywhere(True)
+    there = host(body[[0, 1, 2, 3]]) + picture.offsets[:, None]
+    np.testing.assert_allclose(origins(), there.reshape(-1, 3), atol=1e-6)
+
+
+def test_dark_mode_darkens_sky_and_floor(sim: Simulation, viewer: Viewer) -> None:
+    (ground, _), *_ = viewer.picture._geometry._grounds
+    bright = np.array(ground.plane_color)
+    viewer.panel._actions.set_dark(True)
+    assert (np.array(ground.plane_color) < 0.6 * bright).all()
+    assert gradient(Sky(), True).mean() < 0.4 * gradient(Sky(), False).mean()
+    viewer.panel._actions.show_worlds(2, 0.8)  # which makes new floors
+    (ground, _), *_ = viewer.picture._geometry._grounds
+    assert (np.array(ground.plane_color) < 0.6 * bright).all()
 
 
 def test_meshes_are_dull_and_have_the_colours_of_their_geoms() -> None:

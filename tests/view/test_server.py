@@ -143,11 +143,11 @@ def test_the_share_tunnel_is_gone(
 def test_a_client_sets_values_and_nothing_else(sim: Simulation, viewer: Viewer) -> None:
     client = Client(viewer.url)
     run_until(viewer, lambda: viewer.num_clients == 1, "the connection")
-    uuid = client.control("play")
+    uuid = client.control("run")
     client.send("GuiUpdateMessage", uuid=uuid, updates={"update_cb": ["print"]})
-    client.send("GuiUpdateMessage", uuid=uuid, updates={"value": True})
+    client.send("GuiUpdateMessage", uuid=uuid, updates={"value": "▶"})
     run_until(viewer, lambda: viewer.session.playing, "playing")
-    assert viewer.panel.play._impl.update_cb != ["print"]
+    assert viewer.panel.icons._impl.update_cb != ["print"]
     client.close()
 
 
@@ -159,7 +159,7 @@ BAD = (
 
 def test_values_that_no_page_would_send_change_nothing(capsys) -> None:  # type: ignore[no-untyped-def]
     sim = make_sim(3)
-    buttons = ("step", "back")
+    buttons = ("run", "reset all worlds")
     with sim.view(port=0, playing=False) as viewer:
         client = Client(viewer.url)
         run_until(viewer, lambda: viewer.num_clients == 1, "the connection")

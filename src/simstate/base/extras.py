@@ -18,12 +18,19 @@ def library_folder(name: str, extra: str, what: str) -> Path:
     return Path(found.origin).parent
 
 
-def library(name: str, extra: str, what: str) -> Any:
-    """A module of another library; where it is missing, how to get it."""
+def library(name: str, extra: str, what: str, package: str | None = None) -> Any:
+    """Import and return a module of another library; the error says how to get it.
+
+    Args:
+        name: the module.
+        extra: the extra of simstate that brings it.
+        what: what needs it, in the plural, for the message.
+        package: its name on the package index; None: that of the module.
+    """
     try:
         return import_module(name)
     except ImportError as error:
-        package = name.partition(".")[0]
+        package = package or name.partition(".")[0]
         raise InvalidInputError(
             f"{what} need {package}: pip install 'simstate[{extra}]'."
         ) from error

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +17,7 @@ from torch import Tensor
 
 from simstate.base.checks import as_path
 from simstate.base.errors import InvalidInputError, listed
+from simstate.base.extras import library
 
 MOST_WORLDS = 16
 """Maximum number of worlds in a figure unless specified."""
@@ -60,12 +60,7 @@ def table_of(samples: Samples, worlds: Mapping[int, int], whole: bool) -> Any:
     Columns are `name` or `name[k]`; units are in `attrs["units"]`. The index is the
     time, and where `whole` the world and the time.
     """
-    try:
-        pandas = import_module("pandas")
-    except ImportError as error:
-        raise InvalidInputError(
-            "Tables need pandas: pip install 'simstate[data]'."
-        ) from error
+    pandas = library("pandas", "data", "Tables")
     values = {name: samples[name] for name in samples.names}
     time = samples.time
     tables: list[Any] = []
@@ -240,15 +235,10 @@ def _broken(rows: Tensor, at: Tensor) -> Any:
 
 def new_figure(width: float, height: float) -> Any:
     """An empty matplotlib figure of that size [inch], without a window."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise InvalidInputError(
-            "Plots need matplotlib: pip install 'simstate[plot]'."
-        ) from error
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
+    backend = library("matplotlib.backends.backend_agg", "plot", "Plots")
+    drawing = library("matplotlib.figure", "plot", "Plots")
+    figure = drawing.Figure(figsize=(width, height), layout="constrained")
+    backend.FigureCanvasAgg(figure)
     return figure
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -64,7 +65,10 @@ def _free_of_machine() -> int | None:
                 return int(line.split()[1]) * 1024
     except OSError:  # not on Linux
         pass
-    return None
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):  # not on every system
+        return None
 
 
 def _free_of_container() -> int | None:

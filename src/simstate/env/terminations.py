@@ -48,7 +48,7 @@ def terrain_out_of_bounds(
 ) -> Tensor:
     """The root link is less than `margin` [m] from the terrain's end; (num_envs,).
 
-    It is not a failure: a `TerminationTermCfg` of it has `time_out=True`.
+    Use it as a time-out: `TerminationTermCfg(…, time_out=True)`.
     """
     if env.terrain is None:
         raise InvalidInputError("terrain_out_of_bounds needs a scene with a terrain.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from simstate.base.checks import (
     whole_number,
 )
 from simstate.base.errors import InvalidInputError
+from simstate.base.extras import library
 from simstate.engine import core
 from simstate.space.epoch import DAY, Epoch, load_erfa
 from simstate.space.planets import ASTRONOMICAL_UNIT
@@ -189,9 +189,4 @@ def spice_body(
 
 
 def _load_spice() -> Any:
-    try:
-        return import_module("spiceypy")
-    except ImportError as error:
-        raise InvalidInputError(
-            "SPICE kernels need spiceypy: pip install 'simstate[space]'."
-        ) from error
+    return library("spiceypy", "space", "SPICE kernels")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError
+from simstate.base.extras import library
 
 DAY = 86400.0
 """[s]."""
@@ -21,13 +21,8 @@ J2000 = 2451545.0
 
 def load_erfa() -> Any:
     """Pyerfa, which the extra `space` brings."""
-    try:
-        return import_module("erfa")
-    except ImportError as error:
-        raise InvalidInputError(
-            "Epochs, the Earth's orientation and the analytic Sun and Moon need "
-            "pyerfa: pip install 'simstate[space]'."
-        ) from error
+    what = "Epochs, the Earth's orientation and the analytic Sun and Moon"
+    return library("erfa", "space", what, package="pyerfa")
 
 
 @dataclass(frozen=True)

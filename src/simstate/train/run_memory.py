@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
-from pathlib import Path
 
 import torch
 
 from simstate.base.errors import InvalidInputError
+from simstate.engine.memory_budget import free_memory, readable
 from simstate.env import Env
 from simstate.env.groups import flat
 from simstate.train.run_cfg import RunCfg
@@ -29,7 +28,7 @@ def check_memory(cfg: RunCfg) -> None:
     count = cfg.train.num_envs
     if count <= SELDOM_TOO_MUCH:
         return
-    free = available_bytes(cfg.device)
+    free = free_memory(torch.device(cfg.device))
     if free is None:
         return
     env = Env(cfg.env_cfg(), PROBED, engine=cfg.engine, device=cfg.device)
@@ -37,7 +36,7 @@ def check_memory(cfg: RunCfg) -> None:
     if each * count > free:
         raise InvalidInputError(
             f"{count:,} worlds with {cfg.train.steps_per_env} steps of experience each "
-            f"need about {_gb(each * count)}, and {_gb(free)} are free: "
+            f"need about {readable(each * count)}, and {readable(free)} are free: "
             f"at most {int(free // each):,} worlds fit ({each / 1e3:.1f} kB each)."
         )
 
@@ -58,38 +57,3 @@ def bytes_per_world(env: Env, cfg: RunCfg) -> int:
     step = seen + 4 * (4 * env.action_dim + 6)
     experience = BATCHES * cfg.train.steps_per_env * step
     return (COPIES * slots + fields) // env.num_envs + experience
-
-
-def available_bytes(device: str) -> int | None:
-    """Return the available memory of a device [bytes]; None if unknown."""
-    if device.startswith("cuda"):
-        return torch.cuda.mem_get_info(device)[0]
-    found = (_free_of_machine(), _free_of_group())
-    known = [value for value in found if value is not None]
-    return min(known) if known else None
-
-
-def _free_of_machine() -> int | None:
-    table = Path("/proc/meminfo")
-    if table.is_file():
-        for line in table.read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return 1024 * int(line.split()[1])
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):  # not on every system
-        return None
-
-
-def _free_of_group() -> int | None:
-    """Return the available memory of the container [bytes]."""
-    group = Path("/sys/fs/cgroup")
-    try:
-        limit = int((group / "memory.max").read_text())
-        return limit - int((group / "memory.current").read_text())
-    except (OSError, ValueError):  # none, or "max"
-        return None
-
-
-def _gb(count: float) -> str:
-    return f"{count / 1e9:,.1f} GB"

@@ -10,11 +10,11 @@ from simstate.entity import EntityData
 from simstate.view.one_world import OneWorld, vector_text
 from simstate.view.shapes import (
     BLUE,
-    ORANGE,
+    GREY,
+    MAGENTA,
     PURPLE,
     RED,
     TEAL,
-    YELLOW,
     Arrow,
     Axes,
     Box,
@@ -70,14 +70,16 @@ def wrenches(seen: OneWorld) -> list[Shape]:
     for label, pos, wrench in _rows(seen, "body_com_pos_w", "body_external_wrench"):
         force, torque = wrench[:3], wrench[3:]
         text = f"{label}: external force {vector_text(force)} N at the COM, world axes"
-        shapes += load(pos, force, seen.length_of_force(force), RED, "N", text)
+        drawn = seen.length_of_force(force)
+        shapes += load(seen, pos, force, drawn, RED, "N", text)
         text = f"{label}: external torque {vector_text(torque)} N·m, world axes"
         drawn = seen.length_of_force(torque) / seen.size
-        shapes += load(pos, torque, drawn, PURPLE, "N·m", text)
+        shapes += load(seen, pos, torque, drawn, PURPLE, "N·m", text)
     return shapes
 
 
 def load(
+    seen: OneWorld,
     at: np.ndarray,
     value: np.ndarray,
     drawn: np.ndarray,
@@ -85,9 +87,10 @@ def load(
     unit: str,
     text: str,
 ) -> list[Shape]:
-    """A force or torque as an arrow with its value at the tip; nothing if it is zero.
+    """A force or torque as an arrow with its value near the tip; nothing if zero.
 
     Args:
+        seen: the world, whose bodies the value avoids.
         at: where it begins, world axes [m]; (3,).
         value: itself, in the unit; (3,).
         drawn: as it is drawn [m]; (3,).
@@ -99,7 +102,8 @@ def load(
     if length <= LEAST:
         return []
     written = f"{np.linalg.norm(value):.3g} {unit}"
-    return [Arrow(at, drawn, ink, text), Label(at + drawn, length, written)]
+    place = seen.outside(at + drawn)
+    return [Arrow(at, drawn, ink, text), Label(place, length, written)]
 
 
 def inertia_boxes(seen: OneWorld) -> list[Shape]:
@@ -117,7 +121,7 @@ def inertia_boxes(seen: OneWorld) -> list[Shape]:
                 f"{entity.name}/{entity.body_names[k]}: mass {mass[body]:.4g} kg, "
                 f"principal moments {vector_text(moments[body])} kg·m²"
             )
-            shapes.append(Box(pos[k], quat[k], half, YELLOW, text))
+            shapes.append(Box(pos[k], quat[k], half, GREY, text))
     return shapes
 
 
@@ -136,7 +140,7 @@ com_velocities = arrows(
     "body_com_pos_w", "body_com_lin_vel_w", OneWorld.length_of_speed, TEAL
 )
 angular_velocities = arrows(
-    "body_link_pos_w", "body_link_ang_vel_w", OneWorld.length_of_turn, ORANGE
+    "body_link_pos_w", "body_link_ang_vel_w", OneWorld.length_of_turn, MAGENTA
 )
 
 

@@ -111,6 +111,12 @@ def floor_of(
     return Floor(pos, rot_wf, half, tint, _levels(model, texture), periods, start)
 
 
+def floor_colour(model: mujoco.MjModel, geom: int) -> np.ndarray:
+    """Return the mean colour of a plane geom, 0 … 255; (3,)."""
+    floor = floor_of(model, geom, np.zeros(3), np.eye(3), False)
+    return floor.levels[-1].mean((0, 1)) * floor.tint
+
+
 def _levels(model: mujoco.MjModel, texture: int) -> list[np.ndarray]:
     """A texture, and means of it at halves of its size down to a single pixel."""
     height, width = int(model.tex_height[texture]), int(model.tex_width[texture])

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,9 +22,11 @@ from mjviser.conversions import (
     merge_sites,
 )
 
+from simstate.view.floor import floor_colour
 from simstate.view.glb import to_glb
 from simstate.view.one_world import model_of_world, on_host
 from simstate.view.shot import rgba_of
+from simstate.view.surroundings import DIM
 from simstate.world.worlds import Worlds
 
 GROUPS = 6
@@ -72,6 +75,7 @@ class Geometry:
         worlds: the ids of the worlds shown.
         shared: whether these are all at one place, so that what is fixed in the world
             is drawn once.
+        size: size of what moves [m].
         on_mesh: is called with each mesh that was made, to listen to clicks.
     """
 
@@ -81,12 +85,13 @@ class Geometry:
         parts: Worlds,
         worlds: Sequence[int],
         shared: bool,
+        size: float,
         on_mesh: OnMesh,
     ) -> None:
         self._server = server
         self._parts = parts
         self._worlds = list(worlds)
-        self._shared = shared
+        self._shared, self._size = shared, size
         self._geoms_shown = {group: group in VISIBLE for group in range(GROUPS)}
         self._sites_shown = dict.fromkeys(range(GROUPS), False)
         self.meshes: list[Mesh] = []
@@ -157,16 +162,27 @@ class Geometry:
         model = self._parts.model
         x, y = (float(side) for side in model.geom_size[geom, :2])
         infinite = x <= 0.0 or y <= 0.0 or not self._shared
+        cell = 10.0 ** round(math.log10(self._size / 2.0))
         return self._server.scene.add_grid(
             f"/shown/worlds/ground {geom}",
             infinite_grid=infinite,
             width=2.0 * x or 10.0,
             height=2.0 * y or 10.0,
-            fade_distance=50.0,
-            shadow_opacity=0.2,
-            plane_opacity=0.4,
-            plane_color=rgb(model, model.geom_rgba[geom], int(model.geom_matid[geom])),
+            cell_size=cell,
+            section_size=5.0 * cell,
+            fade_distance=30.0 * self._size,
+            shadow_opacity=0.45,
+            plane_opacity=1.0,
         )
+
+    def set_dark(self, dark: bool) -> None:
+        """Draw floors in dark mode, or in light mode."""
+        for handle, geom in self._grounds:
+            colour = floor_colour(self._parts.model, geom) * (2 * DIM if dark else 1.0)
+            line = 1.0 if colour.mean() < 110.0 else 0.0
+            handle.plane_color = _bytes(colour)
+            handle.cell_color = _bytes(colour + 0.08 * (255.0 * line - colour))
+            handle.section_color = _bytes(colour + 0.2 * (255.0 * line - colour))
 
     def update(self, offsets: np.ndarray) -> None:
         """Update all poses; offsets of the worlds: (shown, 3)."""
@@ -232,6 +248,11 @@ def _is_ground(model: mujoco.MjModel, geom: int) -> bool:
 def _look(model: mujoco.MjModel, geom: int) -> tuple[object, ...]:
     """Return the appearance of a geom, for comparison."""
     return tuple(np.asarray(getattr(model, name)[geom]).tobytes() for name in _LOOKS)
+
+
+def _bytes(colour: np.ndarray) -> tuple[int, int, int]:
+    red, green, blue = (round(float(x)) for x in np.clip(colour, 0.0, 255.0))
+    return red, green, blue
 
 
 def rgb(model: mujoco.MjModel, own: np.ndarray, material: int) -> tuple[int, int, int]:

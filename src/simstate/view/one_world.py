@@ -105,6 +105,35 @@ class OneWorld:
         return on_host(self.entities[entity].data.read(name)[self.world])
 
     @cached_property
+    def _boxes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Centres [m], axes and half sides [m] of boxes about all moving geoms."""
+        model = self.model
+        moving = (model.body_weldid[model.geom_bodyid] != 0) & (model.geom_group < 3)
+        box = model.geom_aabb.reshape(-1, 6)[moving]
+        rot = self.field("geom_xmat").reshape(-1, 3, 3)[moving]
+        centres = self.field("geom_xpos")[moving] + (rot @ box[:, :3, None])[..., 0]
+        return centres, rot, box[:, 3:]
+
+    def outside(self, pos: np.ndarray) -> np.ndarray:
+        """Return the position next to one where no body is, world axes [m]; (3,).
+
+        It is moved away from the middle of all bodies, by at most half their size.
+        """
+        centres, rot, halves = self._boxes
+        if not len(centres):
+            return pos
+        away = pos - centres.mean(0)
+        away[2] = 0.0
+        length = float(np.linalg.norm(away))
+        step = 0.05 * self.size * (away / length if length > 1e-6 else np.eye(3)[0])
+        for _ in range(10):
+            local = ((pos - centres)[:, None] @ rot)[:, 0]
+            if not (np.abs(local) < halves + 0.01 * self.size).all(1).any():
+                break
+            pos = pos + step
+        return pos
+
+    @cached_property
     def contacts(self) -> ContactTable:
         """The contacts of this world."""
         return contact_table(worlds_of(self.worlds), [self.world])

@@ -64,7 +64,7 @@ OVERLAYS = {
         ),
         Overlay(
             "joints",
-            "axes at the anchors; red: within 2 % of a limit",
+            "axes at the anchors with ranges and limits; red: within 2 % of a limit",
             scene.joints,
         ),
         Overlay(

@@ -50,39 +50,34 @@ class Painting:
         self._on_click = on_click
         self._handles: dict[str, Any] = {}
         self._shown: dict[str, Sequence[Shape]] = {}
-        self._offset = np.zeros(3)
         self._labels: list[Any] = []
 
-    def draw(
-        self, shapes: Sequence[Shape], offset: np.ndarray, values: bool = True
-    ) -> None:
+    def draw(self, shapes: Sequence[Shape], values: bool = True) -> None:
         """Draw these shapes and no others.
 
         Args:
-            shapes: in the axes of their world.
-            offset: the world's place [m]; (3,).
+            shapes: at their positions in the scene.
             values: whether labels are among them.
         """
-        self._offset = offset
-        self._arrows(of_kind(shapes, Arrow), offset)
-        self._points(of_kind(shapes, Point), offset)
-        self._axes(of_kind(shapes, Axes), offset)
-        self._boxes(of_kind(shapes, Box), offset)
-        self._paths(of_kind(shapes, Path), offset)
-        self._write(labels_of(shapes) if values else [], offset)
+        self._arrows(of_kind(shapes, Arrow))
+        self._points(of_kind(shapes, Point))
+        self._axes(of_kind(shapes, Axes))
+        self._boxes(of_kind(shapes, Box))
+        self._paths(of_kind(shapes, Path))
+        self._write(labels_of(shapes) if values else [])
 
     def clear(self) -> None:
         """Draw nothing."""
         for handle in (*self._handles.values(), *self._labels):
             handle.visible = False
 
-    def _arrows(self, arrows: list[Arrow], offset: np.ndarray) -> None:
+    def _arrows(self, arrows: list[Arrow]) -> None:
         """A shaft and a head each, as meshes: viser's own arrows take no clicks."""
         shown = self._shows("shafts", arrows)
         self._shows("heads", arrows)
         if not shown:
             return
-        starts = np.stack([one.start + offset for one in arrows])
+        starts = np.stack([one.start for one in arrows])
         vectors = np.stack([one.vector for one in arrows])
         lengths = np.linalg.norm(vectors, axis=1)
         heads = np.minimum(0.06 * self._size, 0.4 * lengths)
@@ -95,23 +90,23 @@ class Painting:
         self._batch("shafts", _mesh("shaft"), starts, turned, shafts, colours)
         self._batch("heads", _mesh("head"), tips, turned, cones, colours)
 
-    def _points(self, points: list[Point], offset: np.ndarray) -> None:
+    def _points(self, points: list[Point]) -> None:
         if self._shows("points", points):
-            places = np.stack([one.pos + offset for one in points])
+            places = np.stack([one.pos for one in points])
             turned = np.tile([1.0, 0.0, 0.0, 0.0], (len(points), 1))
             radii = np.array([one.radius for one in points])
             colours = np.array([one.colour for one in points], dtype=np.uint8)
             self._batch("points", _mesh("ball"), places, turned, radii, colours)
 
-    def _boxes(self, boxes: list[Box], offset: np.ndarray) -> None:
+    def _boxes(self, boxes: list[Box]) -> None:
         if self._shows("boxes", boxes):
-            places = np.stack([one.pos + offset for one in boxes])
+            places = np.stack([one.pos for one in boxes])
             turned = np.stack([one.quat for one in boxes])
             halves = np.stack([one.half for one in boxes])
             colours = np.array([one.colour for one in boxes], dtype=np.uint8)
             self._batch("boxes", _mesh("box"), places, turned, halves, colours, 0.5)
 
-    def _write(self, labels: list[Label], offset: np.ndarray) -> None:
+    def _write(self, labels: list[Label]) -> None:
         """Labels, made when they are first needed; those that are not are hidden."""
         for k in range(len(self._labels), len(labels)):
             self._labels.append(
@@ -123,7 +118,7 @@ class Painting:
         for k, handle in enumerate(self._labels):
             handle.visible = k < len(labels)
             if handle.visible:
-                handle.position = labels[k].pos + offset
+                handle.position = labels[k].pos
                 if handle.text != labels[k].text:
                     handle.text = labels[k].text
 
@@ -161,30 +156,27 @@ class Painting:
         for name, values in arrays.items():
             setattr(handle, name, values)
 
-    def _axes(self, axes: list[Axes], offset: np.ndarray) -> None:
+    def _axes(self, axes: list[Axes]) -> None:
         if not self._shows("axes", axes):
             return
         turned = np.stack([one.quat for one in axes]).astype(np.float32)
-        places = np.stack([one.pos + offset for one in axes]).astype(np.float32)
+        places = np.stack([one.pos for one in axes]).astype(np.float32)
         scales = np.array([one.length for one in axes], dtype=np.float32)
         handle = self._handles.get("axes")
         if handle is None:
             handle = self._scene.add_batched_axes(
                 f"{self._place}/axes", turned, places, scales,
-                axes_length=1.0, axes_radius=0.04,
+                axes_length=1.0, axes_radius=0.022,
             )  # fmt: skip
             self._keep("axes", handle)
             return
         handle.batched_wxyzs, handle.batched_positions = turned, places
         handle.batched_scales = scales
 
-    def _paths(self, paths: list[Path], offset: np.ndarray) -> None:
+    def _paths(self, paths: list[Path]) -> None:
         if not self._shows("paths", paths):
             return
-        pieces = [
-            np.stack([one.points[:-1] + offset, one.points[1:] + offset], axis=1)
-            for one in paths
-        ]
+        pieces = [np.stack([one.points[:-1], one.points[1:]], axis=1) for one in paths]
         points = np.concatenate(pieces).astype(np.float32)
         colours = np.concatenate(
             [np.tile(np.array(one.colour, np.uint8), (len(piece), 2, 1))
@@ -213,7 +205,7 @@ class Painting:
         def clicked(event: Any) -> None:
             shapes, k = self._shown[key], event.instance_index
             if k is not None and 0 <= k < len(shapes):
-                self._on_click(shapes[k].text, place_of(shapes[k]) + self._offset)
+                self._on_click(shapes[k].text, place_of(shapes[k]))
 
         handle.on_click(clicked)
 

@@ -27,6 +27,11 @@ NOTHING = "nothing"
 WIDEST = 1000.0
 """Between two worlds side by side [m]."""
 MOST_SLIDERS = 48
+ICONS = {
+    "play": "▶", "pause": "❚❚", "back": "◀❙", "step": "❙▶", "reset this world": "↺",
+    "slower": "½×", "faster": "2×",
+}  # fmt: skip
+"""The icons that run the worlds, in their order."""
 
 
 class Actions(Protocol):
@@ -38,12 +43,14 @@ class Actions(Protocol):
     def go_to(self, step: int) -> None: ...  # noqa: D102
     def go_to_mark(self, ahead: bool) -> None: ...  # noqa: D102
     def reset(self, everything: bool) -> None: ...  # noqa: D102
-    def set_speed(self, speed: float) -> None: ...  # noqa: D102
+    def scale_speed(self, factor: float) -> None: ...  # noqa: D102
     def look_at(self, world: int) -> None: ...  # noqa: D102
     def show_worlds(self, count: int, spacing: float) -> None: ...  # noqa: D102
     def follow(self, body: str) -> None: ...  # noqa: D102
     def look_from(self, direction: str) -> None: ...  # noqa: D102
     def show_overlay(self, name: str, shown: bool) -> None: ...  # noqa: D102
+    def draw_everywhere(self, everywhere: bool) -> None: ...  # noqa: D102
+    def set_dark(self, dark: bool) -> None: ...  # noqa: D102
     def set_scale(self, scale: float) -> None: ...  # noqa: D102
     def write_values(self, written: bool) -> None: ...  # noqa: D102
     def show_group(self, group: int, is_site: bool, shown: bool) -> None: ...  # noqa: D102
@@ -95,22 +102,14 @@ class Panel:
         num_envs: int,
         shown: int,
         spacing: float,
-        playing: bool,
         reload: bool,
         timeline: RecordedTimeline | None,
     ) -> None:
         """Play, pause, step, back, reset or a timeline; which worlds are shown."""
-        gui, actions = self._gui, self._actions
+        actions = self._actions
         with self._tabs.add_tab("Run"):
             if self._drives:
-                self.play = gui.add_checkbox("play", playing)
-                self._on_value(self.play, actions.play)
-                self._button("step", actions.step)
-                self._button("back", actions.back)
-                self.speed = gui.add_slider(
-                    "speed", 0.05, 4.0, 0.05, 1.0, hint="Simulated seconds in a second."
-                )
-                self._on_value(self.speed, actions.set_speed)
+                self._add_icons(timeline is None)
                 self._add_resets(num_envs, timeline)
             if num_envs > 1:
                 self._add_worlds(num_envs, shown, spacing)
@@ -118,6 +117,30 @@ class Panel:
                 self._button("reload the model", actions.reload)
             self._client_button("save snapshot", actions.save_snapshot)
             self._client_button("save picture", actions.save_picture)
+
+    def _add_icons(self, resets: bool) -> None:
+        """A row of icons: play, pause, back, step, reset and speed."""
+        actions = self._actions
+        does: dict[str, Callable[[], None]] = {
+            ICONS["play"]: lambda: actions.play(True),
+            ICONS["pause"]: lambda: actions.play(False),
+            ICONS["back"]: actions.back,
+            ICONS["step"]: actions.step,
+            ICONS["reset this world"]: lambda: actions.reset(False),
+            ICONS["slower"]: lambda: actions.scale_speed(0.5),
+            ICONS["faster"]: lambda: actions.scale_speed(2.0),
+        }
+        if not resets:
+            del does[ICONS["reset this world"]]
+        self.icons = self._gui.add_button_group(
+            "run", tuple(does), hint="Play, pause, one step back, one step, "
+            f"{'reset this world, ' * resets}half the speed, twice the speed.",
+        )  # fmt: skip
+
+        async def pressed(event: Any) -> None:
+            self._ask(does[str(event.target.value)])
+
+        self.icons.on_click(pressed)
 
     def _add_resets(self, num_envs: int, timeline: RecordedTimeline | None) -> None:
         actions = self._actions
@@ -128,7 +151,6 @@ class Panel:
                 self._gui, timeline, self._ask, actions.go_to
             )
             return
-        self._button("reset this world", lambda: actions.reset(False))
         if num_envs > 1:
             self._button("reset all worlds", lambda: actions.reset(True))
 
@@ -176,6 +198,13 @@ class Panel:
                 f"up to {MOST_LABELS} of each, written at their arrows.",
             )  # fmt: skip
             self._on_value(self.values_written, actions.write_values)
+            everywhere = gui.add_checkbox(
+                "overlays in every world", False,
+                hint="Else only in the world that is looked at.",
+            )  # fmt: skip
+            self._on_value(everywhere, actions.draw_everywhere)
+            dark = gui.add_checkbox("dark mode", False)
+            self._on_value(dark, actions.set_dark)
             scale = gui.add_slider("length of arrows", 0.1, 5.0, 0.1, 1.0)
             self._on_value(scale, actions.set_scale)
             self._add_groups("groups of geoms", False)
@@ -270,15 +299,13 @@ class Panel:
 
     # What the simulation tells.
 
-    def show_state(self, text: str, playing: bool, world: int, step: int) -> None:
+    def show_state(self, text: str, world: int, step: int) -> None:
         """Update the controls from the state of the simulation."""
         self.status.content = text
         if self.world is not None and self.world.value != world:
             self.world.value = world
         if self.timeline is not None:
             self.timeline.show(world, step)
-        if self._drives:
-            self.play.value = playing
         for slider, one in self._sliders:
             value = one.read(world)
             if math.isfinite(value) and abs(slider.value - value) > slider.step:

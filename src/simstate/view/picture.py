@@ -22,8 +22,9 @@ from simstate.view.grid import bounds, offsets, shares_ground, shown_worlds
 from simstate.view.one_world import OneWorld, current
 from simstate.view.overlays import OVERLAYS
 from simstate.view.paint import OnClick, Painting
-from simstate.view.shapes import PURPLE, Path, Shape
+from simstate.view.shapes import PURPLE, Path, Shape, shifted
 from simstate.view.soft import SoftThings, flex_corners
+from simstate.view.surroundings import Surroundings
 from simstate.world.worlds import worlds_of
 
 ROOT = "/shown"
@@ -34,19 +35,6 @@ MOST_WORLDS = 64
 _TRAIL_LENGTH = 300
 
 OnMesh = Callable[[Mesh], None]
-
-
-def light(scene: viser.SceneApi) -> None:
-    """Light a scene so that colours stay what they are.
-
-    viser's own lights and environment map make them nearly white.
-    """
-    scene.configure_default_lights(False)
-    scene.configure_environment_map(None)
-    scene.add_light_ambient("/light/around", intensity=1.8)
-    scene.add_light_directional(
-        "/light/above", intensity=1.8, position=(3.5, -5.0, 7.9), cast_shadow=False
-    )
 
 
 class Picture:
@@ -78,11 +66,14 @@ class Picture:
         """Scale of arrows."""
         self.values = True
         """True if the values of forces are written at them."""
+        self.everywhere = False
+        """True if overlays are drawn in every world shown."""
         self.marks = DivergenceMarks()
         self._draws: dict[str, Draw] = {name: o.draw for name, o in OVERLAYS.items()}
         self._draws |= {name: draw for name, (_, draw) in course.overlays().items()}
         self._draws |= {TRAIL: self._trail_shapes, DIVERGED: self.marks.shapes}
         self._draws |= always
+        self._always = tuple(always)
         self._paintings: dict[str, Painting] = {}
         self.overlays = {DIVERGED, *always}
         """The overlays that are shown."""
@@ -104,6 +95,7 @@ class Picture:
         self.asked = Asked(server, f"{ROOT}/asked")
         """Label with the answer to a question."""
         self._root: Any = server.scene.add_frame(ROOT, show_axes=False)
+        self._surroundings = Surroundings(server, course.worlds.model, self.size)
         self._geometry: Geometry | None = None
         self._soft: SoftThings | None = None
         self._companion: Companion | None = None
@@ -124,8 +116,9 @@ class Picture:
         """Offset of each of them, world axes [m]; (shown, 3)."""
         shared = len(self.shown) == 1 or self.spacing == 0.0
         self._geometry = Geometry(
-            self._server, parts, self.shown, shared, self._on_mesh
+            self._server, parts, self.shown, shared, self.size, self._on_mesh
         )
+        self._geometry.set_dark(self._surroundings.dark)
         if self._soft is not None:
             self._soft.remove()
         self._soft = SoftThings(
@@ -155,6 +148,12 @@ class Picture:
             self.overlays.discard(name)
             if name in self._paintings:
                 self._paintings[name].clear()
+
+    def set_dark(self, dark: bool) -> None:
+        """Show everything in dark mode, or in light mode."""
+        assert self._geometry is not None
+        self._surroundings.set_dark(dark)
+        self._geometry.set_dark(dark)
 
     def show_group(self, group: int, is_site: bool, shown: bool) -> None:
         """Show or hide a group of geoms or sites."""
@@ -214,7 +213,19 @@ class Picture:
                 self._server, f"{ROOT}/overlays/{name}", self.size, self._on_click
             )
         written = self.values or name == DIVERGED
-        self._paintings[name].draw(self._draws[name](seen), self.offset, written)
+        worlds = [(seen, self.offset)]
+        if self.everywhere and name not in (TRAIL, *self._always):
+            course = self.course
+            worlds = [
+                (OneWorld(course.worlds, course.rays, w, self.size, self.scale), at)
+                for w, at in zip(self.shown, self.offsets, strict=True)
+            ]
+        shapes = [
+            shifted(shape, offset)
+            for world, offset in worlds
+            for shape in self._draws[name](world)
+        ]
+        self._paintings[name].draw(shapes, written)
 
     def _trail_shapes(self, seen: OneWorld) -> list[Shape]:
         """Return the trail of the followed body, else of the first that moves."""

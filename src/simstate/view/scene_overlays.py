@@ -10,7 +10,6 @@ import numpy as np
 from simstate.view.body_overlays import load
 from simstate.view.one_world import OneWorld, model_of_world, on_host, vector_text
 from simstate.view.shapes import (
-    BLUE,
     GREEN,
     GREY,
     ORANGE,
@@ -39,12 +38,12 @@ def contacts(seen: OneWorld) -> list[Shape]:
     for k, (first, second) in enumerate(table.geom_names):
         pair = f"{first} on {second}"
         where = f"{pair}: at {vector_text(points[k])} m, {1e3 * distances[k]:.3g} mm"
-        shapes.append(Point(points[k], 0.015 * seen.size, ORANGE, where))
+        shapes.append(Point(points[k], 0.015 * seen.size, YELLOW, where))
         normal = f"{pair}: normal {vector_text(frames[k, 0])}, world axes"
         shapes.append(Arrow(points[k], 0.06 * seen.size * frames[k, 0], GREY, normal))
         text = f"{pair}: force {vector_text(forces[k])} N on {second}, world axes"
         drawn = seen.length_of_force(forces[k])
-        shapes += load(points[k], forces[k], drawn, RED, "N", text)
+        shapes += load(seen, points[k], forces[k], drawn, RED, "N", text)
     return shapes
 
 
@@ -66,8 +65,9 @@ def rays(seen: OneWorld) -> list[Shape]:
 
 
 def joints(seen: OneWorld) -> list[Shape]:
-    """Axes of hinges and slides at their anchors; red where one is at its limit."""
+    """Axes of hinges and slides with their ranges; red where one is at its limit."""
     model, qpos = seen.model, seen.field("qpos")
+    attitudes = seen.field("xmat").reshape(-1, 3, 3)
     anchors, axes = seen.field("xanchor"), seen.field("xaxis")
     limits = seen.parameter("jnt_range")
     shapes: list[Shape] = []
@@ -75,19 +75,52 @@ def joints(seen: OneWorld) -> list[Shape]:
         kind = int(model.jnt_type[j])
         name = model.joint(j).name or f"joint {j}"
         if kind not in (_HINGE, _SLIDE):
-            shapes.append(Point(anchors[j], 0.02 * seen.size, BLUE, name))
+            shapes.append(Point(anchors[j], 0.02 * seen.size, ORANGE, name))
             continue
         unit = "rad" if kind == _HINGE else "m"
         value = float(qpos[model.jnt_qposadr[j]])
         text = f"{name}: {value:.4g} {unit}"
-        ink = BLUE
+        ink = ORANGE
         if model.jnt_limited[j]:
-            low, high = limits[j]
+            low, high = (float(x) for x in limits[j])
             near = NEAR_LIMIT * (high - low)
-            ink = BLUE if low + near < value < high - near else RED
+            ink = ORANGE if low + near < value < high - near else RED
             text += f" of {low:.4g} … {high:.4g}"
-        shapes.append(Arrow(anchors[j], 0.2 * seen.size * axes[j], ink, text))
+            arm = np.zeros(3)
+            if kind == _HINGE:  # a direction that turns with the body
+                own = attitudes[int(model.jnt_bodyid[j])]
+                arm = 0.08 * seen.size * _across(own, axes[j])
+            way = anchors[j] + _range(arm, axes[j], low - value, high - value)
+            shapes.append(Path(way, ink, text))
+            shapes.append(Point(anchors[j] + arm, 0.01 * seen.size, ink, text))
+            for end, limit in zip(way[[0, -1]], (low, high), strict=True):
+                limit_text = f"{name}: limit {limit:.4g} {unit}"
+                shapes.append(Point(end, 0.006 * seen.size, RED, limit_text))
+        shapes.append(Arrow(anchors[j], 0.15 * seen.size * axes[j], ink, text))
     return shapes
+
+
+def _across(rot_wb: np.ndarray, axis: np.ndarray) -> np.ndarray:
+    """Return a unit vector across an axis, fixed in a body, world axes; (3,)."""
+    own = rot_wb[:, int(np.argmin(np.abs(rot_wb.T @ axis)))]
+    across = own - (own @ axis) * axis
+    return across / np.linalg.norm(across)
+
+
+def _range(arm: np.ndarray, axis: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Return points of a joint's range about its anchor, from low to high; (n, 3).
+
+    Args:
+        arm: position of the joint on its arc, world axes [m], zero of a slide; (3,).
+        axis: of the joint, world axes; (3,).
+        low: the lower limit less the position [rad or m].
+        high: likewise of the upper one.
+    """
+    if not arm.any():
+        return np.stack([low * axis, high * axis])
+    low, high = max(low, -2 * math.pi), min(high, 2 * math.pi)
+    angles = np.linspace(low, high, 2 + int((high - low) / 0.2))[:, None]
+    return np.cos(angles) * arm + np.sin(angles) * np.cross(axis, arm)
 
 
 def targets(seen: OneWorld) -> list[Shape]:

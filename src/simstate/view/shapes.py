@@ -7,7 +7,7 @@ the world in the grid.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +22,7 @@ ORANGE: Colour = (245, 150, 30)
 PURPLE: Colour = (160, 70, 200)
 TEAL: Colour = (0, 160, 160)
 YELLOW: Colour = (240, 210, 40)
+MAGENTA: Colour = (225, 60, 170)
 GREY: Colour = (120, 120, 120)
 
 
@@ -117,6 +118,15 @@ def place_of(shape: Shape) -> np.ndarray:
     if isinstance(shape, Arrow):
         return shape.start + shape.vector
     return shape.points[-1] if isinstance(shape, Path) else shape.pos
+
+
+def shifted(shape: Shape, offset: np.ndarray) -> Shape:
+    """Return a shape at an offset, world axes [m]; (3,)."""
+    if isinstance(shape, Arrow):
+        return replace(shape, start=shape.start + offset)
+    if isinstance(shape, Path):
+        return replace(shape, points=shape.points + offset)
+    return replace(shape, pos=shape.pos + offset)
 
 
 def labels_of(shapes: Sequence[Shape]) -> list[Label]:

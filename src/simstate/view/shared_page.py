@@ -19,7 +19,7 @@ import mujoco
 import numpy as np
 
 from simstate.view.course import Course
-from simstate.view.floor import floor_of
+from simstate.view.floor import floor_colour
 from simstate.view.geometry import poses
 from simstate.view.grid import bounds, offsets, shares_ground
 from simstate.view.one_world import OneWorld, current, model_of_world
@@ -159,11 +159,9 @@ class PageScene:
 def _floor(model: mujoco.MjModel, geom: int, first: OneWorld) -> dict[str, Any]:
     """Return a plane of the model: its pose, sides and mean colour."""
     pos, rot = first.field("geom_xpos")[geom], first.field("geom_xmat")[geom]
-    floor = floor_of(model, geom, pos, rot.reshape(3, 3), False)
-    colour = floor.levels[-1].mean((0, 1)) / 255.0 * floor.tint
     return {
         "pos": pos.tolist(),
         "rot": rot.reshape(-1).tolist(),
-        "half": floor.half.tolist(),
-        "rgb": colour.tolist(),
+        "half": model.geom_size[geom, :2].tolist(),
+        "rgb": (floor_colour(model, geom) / 255.0).tolist(),
     }

@@ -21,10 +21,10 @@ from simstate.view.course import Course
 from simstate.view.explain_view import body_text
 from simstate.view.geometry import Mesh
 from simstate.view.mouse_drag import MouseDrag, Pull, on_body
-from simstate.view.one_world import current
+from simstate.view.one_world import OneWorld, current
 from simstate.view.overlays import OVERLAYS
 from simstate.view.panel import Panel
-from simstate.view.picture import TRAIL, Picture, light
+from simstate.view.picture import TRAIL, Picture
 from simstate.view.server import start_server
 from simstate.view.session import Session
 from simstate.view.viewer_actions import Acting, writable_quantities
@@ -77,6 +77,8 @@ class Viewer(Closing):
         self._next = 0.0
         self._served_before = 0.0
         self._frames = 0
+        self._live: tuple[int, Callable[[OneWorld], str]] | None = None
+        """The world and the answer that is updated with it."""
         self._puller: int | None = None
         """The client that drags something."""
         self._open(course)
@@ -152,9 +154,9 @@ class Viewer(Closing):
                     plot.draw()
             if self._frames % 3 == 1:
                 self.panel.show_state(
-                    self._status(now), self.session.playing, self.picture.world,
-                    self.session.course.at,
-                )  # fmt: skip
+                    self._status(now), self.picture.world, self.session.course.at
+                )
+                self._refresh()
         self._server.flush()
 
     def close(self) -> None:
@@ -183,7 +185,6 @@ class Viewer(Closing):
         server.scene.reset()
         server.gui.reset()
         server.scene.set_up_direction("+z")
-        light(server.scene)
         self.drag = MouseDrag(course.worlds)
         """The present mouse drag."""
         with current(worlds_of(course.worlds)):
@@ -211,7 +212,7 @@ class Viewer(Closing):
         panel, worlds = self.panel, course.worlds
         panel.add_run(
             worlds.num_envs, self.picture.count, self.picture.spacing,
-            self.session.playing, self._reload is not None, course.timeline,
+            self._reload is not None, course.timeline,
         )  # fmt: skip
         about = {name: overlay.about for name, overlay in OVERLAYS.items()}
         about |= {name: text for name, (text, _) in course.overlays().items()}
@@ -257,6 +258,8 @@ class Viewer(Closing):
             text += f", step {session.course.at} of {timeline.num_steps}"
         if session.playing and not session.is_scripted:
             text += f", {session.reached:.2f} × real time"
+        if session.speed != 1.0:
+            text += f", speed {session.speed:g}×"
         remark = session.course.remark(world)
         if remark:
             text += f"\n\n{remark}"
@@ -277,9 +280,19 @@ class Viewer(Closing):
         except (AttributeError, OSError):  # not on this system
             return 0.0
 
-    def _tell(self, text: str) -> None:
+    def _tell(self, text: str | Callable[[OneWorld], str]) -> None:
+        """Show an answer; a function is called again while its world is shown."""
+        seen = self.picture.seen()
+        self._live = None
+        if not isinstance(text, str):
+            self._live, text = (seen.world, text), text(seen)
         for place in self.panel.answers:
             place.content = text
+
+    def _refresh(self) -> None:
+        """Update the answer that follows the state of the world shown."""
+        if self._live is not None and self._live[0] == self.picture.world:
+            self._tell(self._live[1])
 
     def _fill(self, text: str) -> None:
         self.panel.values.value = text
@@ -317,7 +330,7 @@ class Viewer(Closing):
         instance = mesh.instances[k]
         self.picture.look_at(self.picture.shown[instance.row])
         seen = self.picture.seen()
-        self._tell(body_text(seen, self._explanation, instance.body))
+        self._tell(lambda now: body_text(now, self._explanation, instance.body))
         self.picture.asked.about(body_label(seen.world, instance.body))
 
     def _pull(self, mesh: Mesh, k: int, event: Any) -> None:

@@ -100,9 +100,9 @@ class Acting:
         self._session.reset(env_ids)
         self._picture.marks.forget(env_ids)
 
-    def set_speed(self, speed: float) -> None:
-        """Play at another speed, in simulated seconds per second."""
-        self._session.speed = min(max(speed, 0.01), 100.0)
+    def scale_speed(self, factor: float) -> None:
+        """Multiply the speed of playing, in simulated seconds per second."""
+        self._session.speed = min(max(factor * self._session.speed, 1 / 64), 64.0)
 
     def reload(self) -> None:
         """Reload the model's file and restart."""
@@ -142,6 +142,14 @@ class Acting:
     def show_overlay(self, name: str, shown: bool) -> None:
         """Show or hide an overlay."""
         self._picture.show_overlay(name, shown)
+
+    def draw_everywhere(self, everywhere: bool) -> None:
+        """Draw overlays in every world shown, or in the one that is looked at."""
+        self._picture.everywhere = everywhere
+
+    def set_dark(self, dark: bool) -> None:
+        """Show everything in dark mode, or in light mode."""
+        self._picture.set_dark(dark)
 
     def set_scale(self, scale: float) -> None:
         """Draw arrows longer or shorter."""
