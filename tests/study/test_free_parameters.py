@@ -72,7 +72,9 @@ def test_nominal_values_are_the_models_and_bounds_are_about_them(sim):
         "body base com x": (0.1, "m"),
         "body base com y": (-0.2, "m"),
         "body base com z": (0.3, "m"),
-        "body arm inertia": (1.0, "1"),
+        "body arm inertia d1": (np.log(0.2 / 3**0.5), "1"),
+        "body arm inertia d3": (np.log(0.05 / 3**0.5), "1"),
+        "body arm inertia s12": (0.0, "m"),
         "geom foot friction": (0.7, "1"),
         "actuator servo kp": (5.0, None),
         "actuator servo kv": (0.6, None),
@@ -136,7 +138,7 @@ def test_estimates_are_those_of_the_changed_specification(sim):
     assert f'<geom name="foot" friction="{friction}"/>' in text
     assert f'stiffness="{model.joint("robot/hinge").stiffness[0]:.10g}"' in text
     gear = " ".join(f"{x:.10g}" for x in model.actuator("robot/motor").gear)
-    assert f'<actuator name="motor" gear="{gear}"/>' in text
+    assert f'<motor name="motor" gear="{gear}"/>' in text
 
 
 def test_draws_are_written_to_the_worlds_that_are_named(sim):
@@ -149,10 +151,18 @@ def test_draws_are_written_to_the_worlds_that_are_named(sim):
     assert missing == ["joint slide bias", "delay"]
     inside = known.within_bounds(values)
     for p, one in enumerate(parameters):
-        for field, index, factor in one.targets:
+        for field, index, factor in one.targets if one.kind == "field" else ():
             found = sim.expand(field)[[2, 0], *index]
             torch.testing.assert_close(found, factor * inside[:, p])
     assert torch.equal(sim.expand("body_mass")[1], before[1])
+    drawn = dict(zip((one.name for one in parameters), inside.T, strict=True))
+    for name in ("arm", "base"):  # the moments' sum is twice that of the second moments
+        body = sim.model.body(f"robot/{name}").id
+        stretch = [torch.exp(drawn[f"body {name} inertia d{k}"]) for k in (1, 2, 3)]
+        shear = [drawn[f"body {name} inertia s{k}"] for k in (12, 13, 23)]
+        square = (torch.stack([*stretch, *shear]) ** 2).sum(dim=0)
+        found = sim.expand("body_inertia")[[2, 0], body].sum(dim=1)
+        torch.testing.assert_close(found, 2 * drawn[f"body {name} mass"] * square)
     outside = known.within_bounds(torch.full((1, len(parameters)), 1e9))
     assert outside[0].tolist() == [one.high for one in parameters]
     sample = known.sample(torch.zeros(2, len(parameters)))

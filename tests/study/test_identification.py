@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from xml.etree import ElementTree
 
 import mujoco
 import numpy as np
 import pytest
 import torch
 from mujoco import sysid
+from mujoco.sysid._src import model_modifier
 from tests.study.planted import multisine, planted_log
-from tests.study.planted_robots import arm, cartpole
+from tests.study.planted_robots import arm, cartpole, go1, panda, quadruped
 
 from simstate import EntityCfg, SceneCfg, Simulation, study
 from simstate.base.contract import Contract
 from simstate.base.errors import InvalidInputError, UnknownNameError
 from simstate.record import Log, LogColumn
 from simstate.scene.build import build_scene
-from simstate.study.identification import FittedParameters
+from simstate.study.identification import Fit, FittedParameters
+from simstate.study.identification.body_inertia import principal_inertia, shape_of
+from simstate.study.identification.fit import fitted_model
 from simstate.study.identification.fitting import Problem
 from simstate.study.identification.free_parameters import parse_free
 from simstate.study.identification.information import information
@@ -46,16 +51,30 @@ def test_cartpole_is_recovered_in_nine_of_ten_seeds():
         assert [one.fitted < 0.5 * one.nominal for one in fit.held_out] == [True, True]
 
 
-def test_arm_is_recovered():
-    fit, outside = found_in(arm(3, 0.9))
-    assert outside == []
-    assert fit["delay"].deviation < 1e-4
+def test_arm_is_recovered_in_nine_of_ten_seeds():
+    results = [found_in(arm(seed, 0.6)) for seed in range(10)]
+    assert sum(not outside for _, outside in results) >= 9
+    assert max(fit["delay"].deviation for fit, _ in results) < 5e-4
+
+
+def test_free_base_is_recovered_in_nine_of_ten_seeds():
+    results = [found_in(quadruped(seed, 0.4)) for seed in range(10)]
+    assert sum(not outside for _, outside in results) >= 9
+    assert max(fit["body trunk mass"].deviation for fit, _ in results) < 0.3
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("robot", [cartpole, arm])
+@pytest.mark.parametrize("robot", [cartpole, arm, quadruped, panda, go1])
 def test_planted_parameters_are_recovered_in_90_of_100_seeds(robot):
     good = sum(not found_in(robot(seed))[1] for seed in range(100))
+    assert good >= 90
+
+
+@pytest.mark.soak
+def test_arm_whose_servos_start_at_their_limits_is_recovered():
+    """MuJoCo's implicit integrators leave the damping of a servo at its limit out: a
+    step jumps where the limit is reached."""
+    good = sum(not found_in(arm(seed, ramp=0.0))[1] for seed in range(100))
     assert good >= 90
 
 
@@ -251,7 +270,7 @@ def test_command_is_the_mean_over_each_time_step():
 @pytest.fixture(scope="module")
 def fit():
     scene, log = pendulums(11, damping=[0.6, 0.08, 0.45])
-    free = "joints: damping; body rod: mass, inertia"
+    free = "joints: damping; body rod: mass, inertia.d3; actuator turn: gear"
     return study.identify(scene, log, free, num_threads=1)
 
 
@@ -264,12 +283,84 @@ def test_changed_model_compiles_to_the_estimates(fit):
     ]
     np.testing.assert_allclose(model.dof_damping, estimates)
     assert model.body("rod").mass[0] == pytest.approx(fit["body rod mass"].value)
-    before = mujoco.MjModel.from_xml_string(PENDULUMS).body("rod").inertia
-    ratio = model.body("rod").inertia / before
-    np.testing.assert_allclose(ratio, fit["body rod inertia"].value, rtol=1e-6)
-    lines = fit.mjcf_changes()
-    assert lines[0].startswith('<joint name="rail" damping="0.')
-    assert lines[3].startswith('<body name="rod"><inertial pos="')
+    theta = model_modifier.theta_inertia_from_body(spec, "rod")
+    assert theta[3] == pytest.approx(fit["body rod inertia d3"].value, rel=1e-6)
+    plain = model_modifier.theta_inertia_from_body(
+        mujoco.MjSpec.from_string(PENDULUMS), "rod"
+    )
+    np.testing.assert_allclose(
+        theta[[1, 2, 4, 5, 6]], plain[[1, 2, 4, 5, 6]], 1e-6, 1e-9
+    )
+
+
+def test_mjcf_changes_compile_to_the_fitted_model():
+    text = """<mujoco><worldbody><body name="l"><joint name="a" axis="0 1 0"/>
+      <geom name="g" size=".1" pos=".2 0 .1" friction=".7 .01 .02"/></body></worldbody>
+      <tendon><fixed name="t"><joint joint="a" coef="2"/></fixed></tendon><actuator>
+      <position name="servo" joint="a" kp="5" kv="4"/>
+      <velocity name="speed" joint="a" kv="3"/><motor name="push" joint="a" gear="2"/>
+      <general name="other" joint="a" gainprm="7" biastype="affine" biasprm="1 -2 -3"/>
+      </actuator></mujoco>"""
+    model = mujoco.MjModel.from_xml_string(text)
+    free = (
+        "actuator servo: kp, kv; actuator speed: kv; actuator push: gear; actuator "
+        "other: kp; joint a: damping 0 .. 9; body l: mass; geom g: friction; tendon t: "
+        "stiffness 0 .. 9"
+    )
+    parameters = parse_free(Simulation(model), free)
+    values = np.array([1.3 * one.nominal + 0.1 for one in parameters])
+    fitted = FittedParameters(tuple(parameters), values, np.eye(len(values)))
+    changed = fitted_model(model, parameters, values)
+    empty = dict.fromkeys((f.name for f in dataclasses.fields(Fit)), ())
+    fit = Fit(**empty | {"distribution": fitted, "model": changed})
+    tree = ElementTree.fromstring(text)
+    for line in fit.mjcf_changes():
+        change = ElementTree.fromstring(line)
+        (element,) = tree.findall(f".//{change.tag}[@name='{change.get('name')}']")
+        element.attrib |= change.attrib
+        for child in change:
+            element.append(child)
+    found = mujoco.MjModel.from_xml_string(ElementTree.tostring(tree, "unicode"))
+    for name in ("actuator_gainprm", "actuator_biasprm", "actuator_gear", "dof_damping",
+                 "body_mass", "geom_friction", "tendon_stiffness"):  # fmt: skip
+        np.testing.assert_allclose(
+            getattr(found, name), getattr(changed, name), err_msg=name
+        )
+        assert (getattr(found, name) != getattr(model, name)).any(), name
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_shape_of_a_body_is_that_of_mujoco_sysid(seed):
+    generator = np.random.default_rng(seed)
+    quat = generator.normal(size=4)
+    spec = mujoco.MjSpec.from_string(
+        """<mujoco><worldbody><body name="l"><joint/><geom size=".1"/></body>
+        <body name="b"><joint/><inertial pos=".1 .2 -.3" mass="1.7" quat="{} {} {} {}"
+        diaginertia=".5 .6 .9"/></body></worldbody></mujoco>""".format(*quat)
+    )
+    model = spec.compile()
+    theirs = model_modifier.theta_inertia_from_body(spec, "b")
+    np.testing.assert_allclose(shape_of(model, 2), theirs[1:7], atol=1e-9)
+    theirs[1:7] += generator.uniform(-0.3, 0.3, 6)
+    model_modifier.apply_body_theta_inertia(spec, "b", theirs)
+    spec.body("b").iquat = [1, 0, 0, 0]
+    other = spec.compile()
+    moments, axes = principal_inertia(theirs[None, 1:7], np.array([1.7]))
+    full = [
+        model_modifier.inertia_to_fullinertia(q, i)
+        for q, i in (
+            (axes[0], moments[0]),
+            (other.body_iquat[2], other.body_inertia[2]),
+        )
+    ]
+    np.testing.assert_allclose(*full, rtol=1e-9, atol=1e-12)
+
+
+def test_inertia_of_a_plate_is_refused():
+    text = """<mujoco><worldbody><body name="b"><joint/><inertial pos=".1 0 0" mass="1"
+      diaginertia=".1 .2 .3"/></body></worldbody></mujoco>"""
+    with pytest.raises(InvalidInputError, match="body 'b' is that of a point"):
+        parse_free(Simulation(mujoco.MjModel.from_xml_string(text)), "body b: inertia")
 
 
 def test_file_is_a_distribution_of_per_world_parameters(fit, tmp_path):
@@ -279,7 +370,7 @@ def test_file_is_a_distribution_of_per_world_parameters(fit, tmp_path):
     fitted = FittedParameters.load(tmp_path / "fit.json")
     scene, _ = pendulums(0)
     sim = Simulation(scene, 400)
-    normals = torch.randn(400, 5, generator=torch.Generator().manual_seed(1))
+    normals = torch.randn(400, 6, generator=torch.Generator().manual_seed(1))
     fitted.write(sim, fitted.sample(normals))
     drawn = sim.expand("dof_damping").numpy()
     for k, name in enumerate(("rail", "hinge", "door")):
@@ -353,6 +444,7 @@ def test_damping_of_a_servo_whose_gains_are_equal_is_not_its_stiffness():
         ("joint [ra: damping", InvalidInputError, "no regular expression"),
         ("actuator push: kp", InvalidInputError, "it is no servo"),
         ("body door: com.z", InvalidInputError, "door com z changes nothing"),
+        ("body rod: inertia.d4", UnknownNameError, "'d4'. Known: d1"),
     ],
 )
 def test_wrong_parameter_is_named(free, error, message):

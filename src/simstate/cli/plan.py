@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from simstate.study.planners import SamplingPlanner
+    from simstate.study.planners import SamplingPlanner, iLQR
 
 
 @dataclass
@@ -54,8 +54,8 @@ class PlanCommand:
             "does.",
         ),
     ]
-    planner: Literal["predictive-sampling", "mppi", "cem"] = "mppi"
-    """Method of choosing controls."""
+    planner: Literal["predictive-sampling", "mppi", "cem", "ilqr"] = "mppi"
+    """Method of choosing controls; ilqr is for models whose cost is smooth."""
     seconds: Seconds = 10.0
     horizon: float = 0.8
     """Horizon of a plan [s]."""
@@ -70,7 +70,8 @@ class PlanCommand:
     control: float = 0.02
     """Time for which a model holds each control [s]; a task has its step."""
     cost: str | None = None
-    """A function cost(sim) of a model, (num_envs,), as file.py:function."""
+    """A function cost(sim) of a model, (num_envs,), as file.py:function; with ilqr its
+    residuals, (num_envs, m)."""
     envs: int = 1
     """Number of worlds."""
     record: Path | None = None
@@ -161,12 +162,20 @@ class PlanCommand:
             on_divergence="mask", seed=self.seed,
         )  # fmt: skip
 
-    def _planner(self, target: Any, is_task: bool) -> SamplingPlanner:
+    def _planner(self, target: Any, is_task: bool) -> SamplingPlanner | iLQR:
         from simstate.study import planners
 
         hold = 1 if is_task else max(1, round(self.control / target.timestep))
         step = target.step_dt if is_task else hold * target.timestep
         horizon = max(1, round(self.horizon / step))
+        if self.planner == "ilqr":
+            if is_task:
+                raise InvalidInputError(
+                    "--planner ilqr is for models: a task's reward has no residuals. "
+                    "Use mppi, cem or predictive-sampling."
+                )
+            residual = self._function(default_residual)
+            return planners.iLQR(horizon, residual=residual, hold=hold)
         kinds: dict[str, type[SamplingPlanner]] = {
             "predictive-sampling": planners.PredictiveSampling,
             "mppi": planners.MPPI,
@@ -174,7 +183,7 @@ class PlanCommand:
         }
         return kinds[self.planner](
             horizon,
-            cost=None if is_task else self._cost(),
+            cost=None if is_task else self._function(from_default),
             samples=self.samples,
             knots=min(self.knots, horizon),
             noise=self.spread,
@@ -182,23 +191,26 @@ class PlanCommand:
             seed=self.seed,
         )
 
-    def _cost(self) -> Callable[[Any], Tensor]:
+    def _function(self, default: Callable[[Any], Tensor]) -> Callable[[Any], Tensor]:
+        """Return the function of --cost."""
         if self.cost is None:
-            return from_default
+            return default
         from simstate.data.replay.recorded_worlds import function_of
 
         return function_of(self.cost)
 
-    def _recorder(self, target: Any, planner: SamplingPlanner, is_task: bool) -> Any:
+    def _recorder(self, target: Any, planner: Any, is_task: bool) -> Any:
         import torch
+
+        from simstate.study.planners import SamplingPlanner
 
         def column(value: Callable[[], int]) -> Callable[[Any], Tensor]:
             return lambda sim: torch.full((sim.num_envs,), value(), dtype=torch.int64)
 
-        quantities = {
-            "plan_seed": column(lambda: planner.seed),
-            "plan_decision": column(lambda: planner.decision - 1),
-        }
+        quantities: dict[str, Any] = {}
+        if isinstance(planner, SamplingPlanner):
+            quantities["plan_seed"] = column(lambda: planner.seed)
+            quantities["plan_decision"] = column(lambda: planner.decision - 1)
         if not is_task:
             seen = {name: f"{ENTITY}.{name}" for name in ("joint_pos", "joint_vel")}
             return target.record(self.record, quantities={**quantities, **seen})
@@ -235,12 +247,19 @@ def _counted(
 
 def from_default(sim: Any) -> Tensor:
     """Return the squared distance of the entity from its default state; (num_envs,)."""
+    return (default_residual(sim) ** 2).sum(dim=1)
+
+
+def default_residual(sim: Any) -> Tensor:
+    """Return the difference of the entity from its default state; (num_envs, m)."""
+    import torch
+
+    from simstate.math import quaternion
+
     data = sim.scene[ENTITY].data
-    cost = ((data.joint_pos - data.default_joint_pos) ** 2).sum(dim=1)
-    cost = cost + 0.01 * (sim.data.qvel**2).sum(dim=1)
-    if not data.default_root_state.numel():
-        return cost
-    root, default = data.root_link_pose_w, data.default_root_state
-    cost = cost + ((root[:, :3] - default[:, :3]) ** 2).sum(dim=1)
-    turned = (root[:, 3:7] * default[:, 3:7]).sum(dim=1)
-    return cost + 4 * (1 - turned**2)
+    parts = [data.joint_pos - data.default_joint_pos, 0.1 * sim.data.qvel]
+    if data.default_root_state.numel():
+        root, default = data.root_link_pose_w, data.default_root_state
+        turn = quaternion.multiply(quaternion.conjugate(default[:, 3:7]), root[:, 3:7])
+        parts += [root[:, :3] - default[:, :3], 2 * turn[:, 1:]]
+    return torch.cat(parts, dim=1)

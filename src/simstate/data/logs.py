@@ -232,6 +232,14 @@ def _cells(path: Path) -> tuple[list[str], list[list[str]]]:
         raise InvalidInputError(
             f"{str(path)!r} needs a line of headings and two or more of numbers."
         )
+    known = [_parsed(heading)[:2] for heading in headings]
+    twice = [head for k, head in enumerate(headings) if known.index(known[k]) < k]
+    if twice:
+        raise InvalidInputError(
+            f"{str(path)!r} has two columns {twice[0]!r}: name components apart, such "
+            "as 'q[hip]' and 'q[knee]', or remove one of them.",
+            name=twice[0],
+        )
     for k, row in enumerate(rows):
         if len(row) != len(headings):
             raise InvalidInputError(

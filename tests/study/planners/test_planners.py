@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from torch import Tensor
 from simstate import Simulation, study
 from simstate.base.errors import InvalidInputError, SimStateError
 from simstate.cli import main
+from simstate.cli.model_scene import scene_of
+from simstate.cli.plan import from_default
 from simstate.engine import NativeCfg
 from simstate.env import Env, tasks
 from simstate.scene import EntityCfg, InitialStateCfg, SceneCfg
@@ -342,3 +346,59 @@ def test_times_on_the_command_line(
 ):
     assert main(["plan", "cartpole", "--seconds", "0.04", option, value]) == 1
     assert f"{option} must be > 0" in capsys.readouterr().err
+
+
+def test_ilqr_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    file = tmp_path / "cost.py"
+    file.write_text("def far(sim):\n    return sim.data.qpos[:, :1] - 0.3\n")
+    args = ["plan", "cartpole", "--planner", "ilqr", "--seconds", "0.06", "--json"]
+    path = tmp_path / "run.simrec"
+    assert main([*args, "--horizon", "0.2", "--record", str(path)]) == 0
+    first = json.loads(capsys.readouterr().out)["least_cost"][0]
+    assert main([*args, "--horizon", "0.2", "--cost", f"{file}:far"]) == 0
+    assert json.loads(capsys.readouterr().out)["least_cost"][0] != first
+    assert main(["replay", str(path)]) == 0
+    assert "bit for bit" in capsys.readouterr().out
+    assert main(["plan", "Arm-Reach", "--planner", "ilqr"]) == 1
+    assert "no residuals" in capsys.readouterr().err
+
+
+def test_distance_from_the_default_state_is_that_of_its_residuals():
+    """Half the turn's sine, twice: 4 sin²(θ/2) is 2 (1 − cos θ)."""
+    sim = Simulation(scene_of("quadruped"), 2)
+    sim.data.qpos[1, 0:3] += torch.tensor([0.1, -0.2, 0.3], dtype=torch.float64)
+    turn = torch.tensor([0.9, 0.1, -0.3, 0.2], dtype=torch.float64)
+    sim.data.qpos[1, 3:7] = turn / turn.norm()
+    sim.data.qvel[1, 2] = 0.5
+    angle = 2 * math.acos(0.9 / float(turn.norm()))
+    expected = 0.14 + 0.0025 + 2 * (1 - math.cos(angle))
+    assert float(from_default(sim)[1]) == pytest.approx(expected)
+    assert float(from_default(sim)[0]) == 0.0
+
+
+def test_viewer_shows_a_planned_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    pytest.importorskip("viser", reason="needs simstate[view]")
+    pages: list[bytes] = []
+    view = Simulation.view
+
+    def viewed(sim: Simulation, **options: Any) -> Any:
+        viewer: Any = view(sim, **options)
+        sync = viewer.sync
+
+        def look() -> None:
+            with urllib.request.urlopen(viewer.url, timeout=20) as page:
+                pages.append(page.read(500))
+            sync()
+
+        viewer.sync = look
+        return viewer
+
+    monkeypatch.setattr(Simulation, "view", viewed)
+    args = ["plan", "cartpole", "--seconds", "0.06", "--samples", "4", "--view"]
+    assert main([*args, "--port", "0"]) == 0
+    assert len(pages) == 3
+    assert b"<html" in pages[-1].lower()
+    printed = capsys.readouterr().out
+    assert "http://127.0.0.1:" in printed or "http://localhost:" in printed

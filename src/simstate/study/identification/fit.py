@@ -23,7 +23,10 @@ from simstate.scene.objects import OBJECTS
 from simstate.simulation import Simulation
 from simstate.study.dispersions.distributions import Distribution, normal
 from simstate.study.dispersions.study import Study
-from simstate.study.identification.free_parameters import FreeParameter
+from simstate.study.identification.free_parameters import (
+    FreeParameter,
+    model_writes,
+)
 
 Array = NDArray[np.float64]
 
@@ -105,16 +108,18 @@ class FittedParameters:
         chosen = slice(None) if env_ids is None else env_ids
         values = self.within_bounds(values)
         for p, one in enumerate(self.parameters):
-            column = values[:, p : p + 1].to(sim.device, sim.dtype)
             if one.kind == "delay" and _has_delay(sim.model, one.high):
-                every = column.expand(-1, sim.model.nu)
+                every = values[:, p : p + 1].expand(-1, sim.model.nu)
+                every = every.to(sim.device, sim.dtype)
                 sim.write_parameter("actuator_delay", every, None, env_ids)
-            elif one.kind != "field":
+            elif not one.targets:
                 missing.append(one.name)
-            for field, index, factor in resolved(sim.model, one):
-                if field not in changes:
-                    changes[field] = sim.expand(field)[chosen].clone()
-                changes[field][(slice(None), *index)] = factor * column[:, 0]
+        mine = [(one, resolved(sim.model, one)) for one in self.parameters]
+        for field, index, column in model_writes(sim.model, mine, values.numpy()):
+            if field not in changes:
+                changes[field] = sim.expand(field)[chosen].clone()
+            rows = torch.as_tensor(column).to(sim.device, sim.dtype)
+            changes[field][(slice(None), *index)] = rows
         for field, rows in changes.items():  # one moment of inertia alone is invalid
             sim.write_parameter(field, rows, None, env_ids)
         return missing
@@ -242,7 +247,7 @@ class Fit:
         """Return the changes of the model as MJCF elements with their attributes."""
         found: dict[tuple[str, str], dict[str, str]] = {}
         for one in self.distribution.parameters:
-            if one.kind == "field":
+            if one.targets:
                 words = found.setdefault(one.element, {})
                 words |= _attributes(self.model, one)
         lines: list[str] = []
@@ -252,13 +257,14 @@ class Fit:
             if kind == "body":
                 lines.append(f'<body name="{short}"><inertial {body}/></body>')
             else:
-                lines.append(f'<{kind} name="{short}" {body}/>')
+                tag = _tag(self.model, kind, name)
+                lines.append(f'<{tag} name="{short}" {body}/>')
         return lines
 
     def change_spec(self, spec: mujoco.MjSpec) -> None:
         """Write the estimates into a model's specification, by element names."""
         for one in self.distribution.parameters:
-            if one.kind == "field":
+            if one.targets:
                 _change(spec, self.model, one)
 
 
@@ -267,9 +273,9 @@ def fitted_model(
 ) -> mujoco.MjModel:
     """Return a copy of a compiled model with the values of parameters."""
     changed = copy.copy(model)
-    for one, value in zip(parameters, values, strict=True):
-        for field, index, factor in one.targets:
-            getattr(changed, field)[index] = factor * value
+    mine = [(one, one.targets) for one in parameters]
+    for field, index, value in model_writes(model, mine, values[None]):
+        getattr(changed, field)[index] = value[0]
     mujoco.mj_setConst(changed, mujoco.MjData(changed))
     return changed
 
@@ -282,13 +288,37 @@ def _attributes(model: mujoco.MjModel, parameter: FreeParameter) -> dict[str, st
         body = model.body(name)
         values = {"pos": body.ipos, "quat": body.iquat, "mass": body.mass,
                   "diaginertia": body.inertia}  # fmt: skip
+    elif kind == "actuator":
+        values = _servo(model, name)[1]
+    elif parameter.attribute == "friction":
+        values = {"friction": model.geom(name).friction}
     else:
         values = {parameter.attribute: [getattr(model, field)[index] / factor]}
-        if parameter.attribute == "friction":
-            values = {"friction": model.geom(name).friction}
-        elif parameter.attribute == "gear":
-            values = {"gear": model.actuator(name).gear}
     return {word: " ".join(f"{x:.10g}" for x in row) for word, row in values.items()}
+
+
+def _tag(model: mujoco.MjModel, kind: str, name: str) -> str:
+    """Return the MJCF tag of an element."""
+    if kind == "actuator":
+        return _servo(model, name)[0]
+    if kind != "tendon":
+        return kind
+    first = model.wrap_type[model.tendon_adr[model.tendon(name).id]]
+    return "fixed" if first == mujoco.mjtWrap.mjWRAP_JOINT.value else "spatial"
+
+
+def _servo(model: mujoco.MjModel, name: str) -> tuple[str, dict[str, Any]]:
+    """Return the MJCF element of an actuator, with the attributes of its gains."""
+    actuator = model.actuator(name)
+    gain, bias = float(actuator.gainprm[0]), actuator.biasprm
+    gear = {"gear": actuator.gear}
+    if gain == 1 and not bias.any():
+        return "motor", gear
+    if bias[1] and gain == -bias[1]:
+        return "position", {"kp": [gain], "kv": [-bias[2]], **gear}
+    if bias[2] and gain == -bias[2] and not bias[1]:
+        return "velocity", {"kv": [gain], **gear}
+    return "general", {"gainprm": actuator.gainprm, "biasprm": bias, **gear}
 
 
 def _change(spec: Any, model: mujoco.MjModel, parameter: FreeParameter) -> None:

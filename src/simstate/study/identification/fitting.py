@@ -39,6 +39,14 @@ STEP = 1e-5
 _TIGHT = (5.0, 0.5, 0.05)
 """Tolerances of the continuity of windows, in the noise of the state: loose first, so
 that the states need not follow the parameters exactly while these are still wrong."""
+_ROUNDS = 6
+"""Limit of the fits that follow each other until noise and doubt stay."""
+_SPREAD = 2.0
+"""Distance at which jumps of predictions are sought, in the deviations of a fit."""
+_FAR = 0.1
+"""The same in the scales of parameters, where a fit knows little."""
+_OUTLIER = 3.5
+"""A larger residual, in units of the noise, is doubted."""
 _REWEIGHTED = 1.15
 """Noise that turns out to differ by more than this factor is used in another fit."""
 
@@ -110,6 +118,9 @@ class Problem:
         self.noise = [one.noise() for one in windows.signals[0].outputs]
         self._tolerance = _TIGHT[-1]
         self._state_noise = state_noise(windows, self.model, self.noise)
+        self._rows = sum(one.values.size for one in windows.samples)
+        self._rows += len(self._tied) * self.base.width
+        self._doubt = np.ones(self._rows)
         self.costs = Costs()
         make = (scene, windows, self.parameters)
         self._one = Predictor(*make, 1, num_threads, self.costs)
@@ -129,16 +140,14 @@ class Problem:
         """
         x = np.zeros(self.size)
         x[: self._free] = (self._start / self.scales)[: self._free]
-        for _ in range(4 if is_reweighted else 1):
+        tolerances = _TIGHT
+        for _ in range(_ROUNDS if is_reweighted else 1):
             self._state_noise = state_noise(self.windows, self.model, self.noise)
-            for tolerance in _TIGHT if len(self._tied) else _TIGHT[-1:]:
+            for tolerance in tolerances if len(self._tied) else _TIGHT[-1:]:
                 self._tolerance = tolerance
                 x = self._optimised(x, max_iterations)
-            if not is_reweighted:
-                break
-            before, self.noise = self.noise, self._found_noise(x)
-            ratio = np.concatenate(self.noise) / np.concatenate(before)
-            if (ratio < _REWEIGHTED).all() and (ratio > 1 / _REWEIGHTED).all():
+            tolerances = _TIGHT[-1:]
+            if not is_reweighted or self._is_settled(x):
                 break
         residual = self.residual(x)
         return Solution(
@@ -149,6 +158,42 @@ class Problem:
             predicted=self.predicted(x),
             costs=self.costs,
         )
+
+    def _is_settled(self, x: Array) -> bool:
+        """Update noise and doubt by a fit; return True if they hardly change."""
+        before = np.concatenate([*self.noise, self._doubt])
+        self.noise = self._found_noise(x)
+        self._doubt = self._found_doubt(x)
+        ratio = np.concatenate([*self.noise, self._doubt]) / before
+        return bool((np.abs(np.log(ratio)) < np.log(_REWEIGHTED)).all())
+
+    def _found_doubt(self, x: Array) -> Array:
+        """Return factors on the noise of rows that jump or are outliers; (rows,).
+
+        Predictions jump where an actuator reaches its limit (MuJoCo's implicit
+        integrators leave the damping of such a servo out) or a contact starts. Beyond a
+        jump there may be another, better minimum, to which no derivative points. The
+        jumps near a fit are therefore added to the noise of their rows: without them,
+        the other rows lead to where the jumps are on the right side.
+        """
+        self._doubt = np.ones(self._rows)
+        residual = self.residual(x)
+        jacobian = self.jacobian(x, residual)
+        sizes = np.linalg.norm(jacobian, axis=0)
+        unit = jacobian / np.where(sizes > 0, sizes, 1.0)
+        values, vectors = np.linalg.eigh(unit.T @ unit)
+        spread = _SPREAD / np.sqrt(np.maximum(values, 1e-12 * values.max()))
+        draws = np.random.default_rng(0).normal(size=(self._many.columns, len(x)))
+        moves = (draws * spread) @ vectors.T / np.where(sizes > 0, sizes, np.inf)
+        moves = np.clip(moves, -_FAR, _FAR)
+        parts = [self._split(x + move) for move in moves]
+        thetas, tangents = (np.stack(one) for one in zip(*parts, strict=True))
+        states = moved(self.model, self.base, tangents)
+        rows = self._residuals(self._many.predict(thetas, states), tangents)
+        jumps = rows - residual - moves @ jacobian.T
+        jumps[~np.isfinite(jumps)] = 0.0
+        outlier = np.maximum(np.abs(residual) / _OUTLIER, 1.0)
+        return np.sqrt((jumps**2).mean(axis=0) + outlier**2)
 
     def _optimised(self, x: Array, max_iterations: int) -> Array:
         """Minimise by MuJoCo's Gauss-Newton, in unknowns of unit scale."""
@@ -264,7 +309,7 @@ class Problem:
             )
             weight = self._tolerance * self._state_noise
             parts.append((gaps / weight).reshape(len(gaps), -1))
-        return np.concatenate(parts, axis=1)
+        return np.concatenate(parts, axis=1) / self._doubt
 
     def _row_windows(self) -> NDArray[np.intp]:
         """Return the window whose start each row depends on through the dynamics."""
@@ -283,20 +328,28 @@ class Problem:
             first = count + (w + 1) * width
             block = np.arange(width)
             jacobian[row + block, first + block] -= 1 / (
-                self._tolerance * self._state_noise
+                self._tolerance * self._state_noise * self._doubt[row + block]
             )
             row += width
 
     def _found_noise(self, x: Array) -> list[Array]:
         """Return the noise of each component by its residuals."""
         found: list[Array] = []
+        at = 0
         outputs = self.predicted(x).outputs
         for values, samples, signal in zip(
             outputs, self.windows.samples, self.windows.signals[0].outputs, strict=True
         ):
             misfit = values[0] - samples.values
+            weight = 1 / self._doubt[at : at + misfit.size].reshape(misfit.shape) ** 2
+            at += misfit.size
             floor = 1e-6 * signal.column.values.std(axis=0) + 1e-12
-            found.append(np.maximum(np.sqrt((misfit**2).mean(axis=0)), floor))
+            found.append(
+                np.maximum(
+                    np.sqrt((weight * misfit**2).sum(axis=0) / weight.sum(axis=0)),
+                    floor,
+                )
+            )
         return found
 
 

@@ -10,24 +10,34 @@ from typing import Literal, TypeAlias
 
 import mujoco
 import numpy as np
+from numpy.typing import NDArray
 
 from simstate.base.errors import InvalidInputError, listed, unknown_name
 from simstate.scene.objects import OBJECTS
 from simstate.simulation import Simulation
+from simstate.study.identification.body_inertia import (
+    SHAPE,
+    principal_inertia,
+    shape_of,
+)
+
+Array = NDArray[np.float64]
 
 Target: TypeAlias = "tuple[str, tuple[int, ...], float]"
 """A field of MjModel, the index of one of its values, and the factor on the parameter
 that is written there."""
-Kind: TypeAlias = 'Literal["field", "delay", "bias"]'
+Kind: TypeAlias = 'Literal["field", "inertia", "delay", "bias"]'
 
 DELAY = "delay"
 MAX_DELAY = 0.1
 """Upper bound of a delay that states none [s]."""
 _PLURALS = {"bodies": "body"}
 _ITEM = re.compile(
-    r"(?P<what>[a-z_]+)(?:\.(?P<axis>[xyz]))?(?:\s+(?P<low>[-+.\de]+)\s*\.\.\s*(?P<high>[-+.\de]+))?"
+    r"(?P<what>[a-z_]+)(?:\.(?P<axis>[a-z\d]+))?(?:\s+(?P<low>[-+.\de]+)\s*\.\.\s*(?P<high>[-+.\de]+))?"
 )
 """An item of a clause: "damping", "com.z", or with bounds "damping 0.1 .. 2"."""
+_COMPONENTS = {"com": ("x", "y", "z"), "inertia": SHAPE}
+"""Names of the components of attributes that have several."""
 EXAMPLE = "robot joints: damping, armature; robot body base: mass 1 .. 9, com; delay"
 
 
@@ -51,7 +61,7 @@ class FreeParameter:
     attribute: str = ""
     """Name in `--free`: "damping", "com", …"""
     component: int = 0
-    """Index within the attribute: 0 … 2 of a centre of mass."""
+    """Index within the attribute: 0 … 2 of a centre of mass, 0 … 5 of an inertia."""
 
     @property
     def start(self) -> float:
@@ -118,7 +128,10 @@ def _is_chosen(parameter: FreeParameter, parts: int, axis: str) -> bool:
         raise InvalidInputError(
             f"{parameter.name} has one component: leave out '.{axis}'."
         )
-    return not axis or "xyz"[parameter.component] == axis
+    known = _COMPONENTS.get(parameter.attribute, ())
+    if axis and axis not in known:
+        raise unknown_name(f"component of {parameter.attribute}", axis, known)
+    return not axis or known[parameter.component] == axis
 
 
 def _items(text: str) -> Iterator[tuple[str, str, float | None, float | None]]:
@@ -199,17 +212,19 @@ def _parameters(
     label = label if len(sim.scene) == 1 else f"{entity} {label}"
     targets = _targets(model, kind, element, what)
     for k, mine in enumerate(targets):
-        if mine:
+        form: Kind = "field" if mine else "bias"
+        nominal = 0.0
+        if what == "inertia":
+            form, nominal = "inertia", float(shape_of(model, element)[k])
+        elif mine:
             field, index, factor = mine[0]
             nominal = float(getattr(model, field)[index]) / (factor or 1.0)
-        else:
-            nominal = 0.0
-        name = label if len(targets) == 1 else f"{label} {'xyz'[k]}"
-        least, most = _bounds(model, kind, element, what, nominal)
+        name = label if len(targets) == 1 else f"{label} {_COMPONENTS[what][k]}"
+        least, most = _bounds(model, kind, element, what, nominal, k)
         least, most = least if low is None else low, most if high is None else high
         _check_bounds(name, least, most)
         yield FreeParameter(
-            name, "field" if mine else "bias", _unit(model, kind, element, what),
+            name, form, _unit(model, kind, element, name.rpartition(" ")[2]),
             nominal, least, most, tuple(mine), (kind, full), what, k,
         )  # fmt: skip
 
@@ -221,6 +236,38 @@ def _check_bounds(name: str, low: float, high: float) -> None:
         )
 
 
+def model_writes(
+    model: mujoco.MjModel,
+    parameters: Sequence[tuple[FreeParameter, Sequence[Target]]],
+    values: Array,
+) -> Iterator[tuple[str, tuple[int, ...], Array]]:
+    """Yield field, index and values (n, …) of everything that follows parameters.
+
+    Args:
+        model: the model, whose values hold for the rest of a body's inertia.
+        parameters: parameters with their targets in the model.
+        values: values of the parameters; shape (n, parameters).
+    """
+    masses: dict[int, Array] = {}
+    shapes: dict[int, Array] = {}
+    for (one, targets), column in zip(parameters, values.T, strict=True):
+        if one.kind == "inertia":
+            body = targets[0][1][0]
+            if body not in shapes:
+                shapes[body] = np.tile(shape_of(model, body), (len(values), 1))
+            shapes[body][:, one.component] = column
+            continue
+        for field, index, factor in targets:
+            if field == "body_mass":
+                masses[index[0]] = factor * column
+            yield field, index, factor * column
+    for body, shape in shapes.items():
+        fixed = np.full(len(values), model.body_mass[body])
+        moments, axes = principal_inertia(shape, masses.get(body, fixed))
+        yield "body_inertia", (body,), moments
+        yield "body_iquat", (body,), axes
+
+
 ATTRIBUTES = {
     "joint": ("damping", "armature", "frictionloss", "stiffness", "bias"),
     "body": ("mass", "com", "inertia"),
@@ -229,8 +276,8 @@ ATTRIBUTES = {
     "tendon": ("damping", "frictionloss", "stiffness"),
 }
 """Parameters that can be free, by kind of element. `bias` is what an encoder adds to
-the joint's position; `inertia` is a factor on all moments of inertia, so that they
-remain those of a body; `kp` and `kv` are the gains of position and velocity servos."""
+the joint's position; `inertia` is the shape of a body (see `body_inertia`), whose mass
+then scales the moments; `kp` and `kv` are the gains of position and velocity servos."""
 
 
 def _targets(
@@ -247,11 +294,9 @@ def _targets(
     if kind == "body":
         if what == "mass":
             return [[("body_mass", (element,), 1.0)]]
-        if what == "inertia":  # one factor: a moment may not exceed the sum of others
-            moments = model.body_inertia[element]
-            return [
-                [("body_inertia", (element, k), float(moments[k])) for k in range(3)]
-            ]
+        if what == "inertia":
+            both = ("body_inertia", "body_iquat")
+            return [[(field, (element,), 1.0) for field in both] for _ in SHAPE]
         return [[("body_ipos", (element, k), 1.0)] for k in range(3)]
     if kind == "geom":
         return [[("geom_friction", (element, 0), 1.0)]]
@@ -275,16 +320,24 @@ def _targets(
 
 
 def _bounds(
-    model: mujoco.MjModel, kind: str, element: int, what: str, nominal: float
+    model: mujoco.MjModel,
+    kind: str,
+    element: int,
+    what: str,
+    nominal: float,
+    component: int,
 ) -> tuple[float, float]:
     """Return bounds that a plausible value is within, by what the model weighs."""
     if what == "bias":
         return -0.5, 0.5
     if kind == "body":
+        mass = max(float(model.body_mass[element]), 1e-9)
+        size = math.sqrt(float(model.body_inertia[element].max()) / mass)
         if what == "com":
-            mass = max(float(model.body_mass[element]), 1e-9)
-            size = math.sqrt(float(model.body_inertia[element].max()) / mass)
             reach = 2.0 * size + 0.02
+            return nominal - reach, nominal + reach
+        if what == "inertia":  # lengths by factors of three, or up to the body's size
+            reach = math.log(10) / 2 if component < 3 else size
             return nominal - reach, nominal + reach
         return 0.1 * nominal, 10.0 * nominal
     if kind in ("geom", "actuator"):
@@ -297,7 +350,8 @@ def _bounds(
 
 
 def _unit(model: mujoco.MjModel, kind: str, element: int, what: str) -> str:
-    fixed = {"mass": "kg", "com": "m", "inertia": "1", "friction": "1",
+    fixed = {"mass": "kg", "friction": "1", "d1": "1", "d2": "1", "d3": "1",
+             "s12": "m", "s23": "m", "s13": "m", "x": "m", "y": "m", "z": "m",
              "kp": "1", "kv": "1", "gear": "1"}  # fmt: skip
     if what in fixed:
         return fixed[what]

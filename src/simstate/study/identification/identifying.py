@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -81,10 +83,7 @@ def identify(
     if not logs:
         raise InvalidInputError("There is no log to fit.")
     one_of("states", states, ("estimate", "log"))
-    number("held_out", held_out, more_than=0, at_most=0.9)
     number("confidence", confidence, more_than=0, less_than=1)
-    if window is not None:
-        number("window", window, more_than=0, unit="s")
     whole_number("max_iterations", max_iterations, 1)
     sysid_library()
     scene = build_scene(_with_varying_coms(model, free))
@@ -92,58 +91,33 @@ def identify(
     parameters = parse_free(sim, free)
     signals = tuple(match_signals(sim, one, outputs) for one in logs)
     _check_same_outputs(signals)
-    windows = cut_windows(signals, sim.timestep, window)
-    last = max(1, round(held_out * len(windows)))
-    if last >= len(windows):
-        raise InvalidInputError(
-            f"The log has {len(windows)} windows, and none is left to fit: make "
-            "windows shorter (window=…)."
-        )
-    fitted, rest = windows.select(slice(-last)), windows.select(slice(-last, None))
+    fitted, rest = _parts(signals, sim.timestep, window, held_out)
     start = np.array([one.start for one in parameters])
     _check_effects(scene, fitted, parameters, start, num_threads)
-    problem = Problem(
-        scene, fitted, parameters, start, states == "estimate", continuity, num_threads
-    )
-    solution = problem.minimise(max_iterations)
-    known = information(
-        parameters, solution.theta, solution.residual, solution.jacobian, confidence
-    )
-    estimates = tuple(
-        _estimate(one, value, width, known.covariance[k, k], bool(known.is_known[k]))
-        for k, (one, value, width) in enumerate(
-            zip(parameters, solution.theta, known.widths, strict=True)
-        )
-    )
-    nominal = np.array([one.nominal for one in parameters])
+    are_free = states == "estimate"
 
     def predicted(part: Windows, theta: Array) -> Solution:
         """Fit the states of windows only."""
-        are_free = states == "estimate"
         fixed = Problem(
             scene, part, parameters, theta, are_free, False, num_threads, True
         )
         fixed.noise = solution.noise
         return fixed.minimise(5, is_reweighted=False)
 
-    before = predicted(rest, nominal), predicted(fitted, nominal)
-    after = predicted(rest, solution.theta), solution
-    notes = dict.fromkeys(text for one in signals for text in one.notes)
+    solution = Problem(
+        scene, fitted, parameters, start, are_free, continuity, num_threads
+    ).minimise(max_iterations)
+    nominal = np.array([one.nominal for one in parameters])
+    before, after = predicted(rest, nominal), predicted(rest, solution.theta)
     costs = solution.costs
-    warnings = warn_of_bounds(estimates) + _warn_of_misfit(signals[0], solution)
     return Fit(
-        estimates=estimates,
-        undetermined=known.unknown,
-        fitted=_misfits(fitted, before[1], after[1]),
-        held_out=_misfits(rest, before[0], after[0]),
-        warnings=tuple(warnings),
-        notes=tuple(notes),
+        **_estimated(parameters, solution, signals[0], confidence),
+        fitted=_misfits(fitted, predicted(fitted, nominal), solution),
+        held_out=_misfits(rest, before, after),
+        notes=tuple(dict.fromkeys(text for one in signals for text in one.notes)),
         confidence=confidence,
-        distribution=FittedParameters(
-            tuple(parameters), solution.theta, known.covariance
-        ),
         model=fitted_model(scene.model, parameters, solution.theta),
-        curves=_curves(rest, before[0], after[0]),
+        curves=_curves(rest, before, after),
         cpu_seconds={
             "parameters": costs.parameters,
             "rollouts": costs.rollouts,
@@ -152,11 +126,54 @@ def identify(
     )
 
 
+def _parts(
+    signals: tuple[Signals, ...], timestep: float, window: float | None, held_out: float
+) -> tuple[Windows, Windows]:
+    """Return the windows that are fitted and those that are held out."""
+    number("held_out", held_out, more_than=0, at_most=0.9)
+    if window is not None:
+        number("window", window, more_than=0, unit="s")
+    windows = cut_windows(signals, timestep, window)
+    last = max(1, round(held_out * len(windows)))
+    if last >= len(windows):
+        raise InvalidInputError(
+            f"The log has {len(windows)} windows, and none is left to fit: make "
+            "windows shorter (window=…)."
+        )
+    return windows.select(slice(-last)), windows.select(slice(-last, None))
+
+
+def _estimated(
+    parameters: Sequence[FreeParameter],
+    solution: Solution,
+    signals: Signals,
+    confidence: float,
+) -> dict[str, Any]:
+    """Return the parts of a Fit that follow from the solution."""
+    theta = solution.theta
+    known = information(
+        parameters, theta, solution.residual, solution.jacobian, confidence
+    )
+    estimates = tuple(
+        _estimate(one, value, width, known.covariance[k, k], bool(known.is_known[k]))
+        for k, (one, value, width) in enumerate(
+            zip(parameters, theta, known.widths, strict=True)
+        )
+    )
+    warnings = warn_of_bounds(estimates) + _warn_of_misfit(signals, solution)
+    return {
+        "estimates": estimates,
+        "undetermined": known.unknown,
+        "warnings": tuple(warnings),
+        "distribution": FittedParameters(tuple(parameters), theta, known.covariance),
+    }
+
+
 def _with_varying_coms(
     model: SceneCfg | mujoco.MjModel, free: str
 ) -> SceneCfg | mujoco.MjModel:
-    """Return the scene, compiled so that centres of mass may move if they are free."""
-    if isinstance(model, mujoco.MjModel) or "com" not in free:
+    """Return the scene, compiled so that inertial frames may move if they are free."""
+    if isinstance(model, mujoco.MjModel) or not re.search("com|inertia", free):
         return model
     entities = {n: replace(e, com_varies=True) for n, e in model.entities.items()}
     return replace(model, entities=entities)

@@ -19,7 +19,10 @@ from simstate.engine import NativeCfg
 from simstate.record import Log, LogColumn
 from simstate.scene.build import BuiltScene
 from simstate.simulation import Simulation
-from simstate.study.identification.free_parameters import FreeParameter
+from simstate.study.identification.free_parameters import (
+    FreeParameter,
+    model_writes,
+)
 from simstate.study.identification.signals import match_signals
 from simstate.study.identification.windows import States, Windows
 
@@ -71,6 +74,7 @@ class Predictor:
         self._outputs = match_signals(
             sim, Log([*columns.values(), *_control_of(self.windows)]), names
         ).outputs
+        self._targets = [(one, one.targets) for one in self.parameters]
         fields = [t[0] for one in self.parameters for t in one.targets]
         self._fields = {name: sim.expand(name) for name in dict.fromkeys(fields)}
         self._biases = [
@@ -101,11 +105,9 @@ class Predictor:
         sim, count = self.sim, len(self.windows)
         begin = time.process_time()
         sim.reset()
-        values = torch.as_tensor(theta, dtype=sim.dtype)
-        for p, one in enumerate(self.parameters):
-            rows = values[:, p].repeat_interleave(count)
-            for name, index, factor in one.targets:
-                self._fields[name][(slice(None), *index)] = factor * rows
+        for name, index, values in model_writes(sim.model, self._targets, theta):
+            rows = torch.as_tensor(values).repeat_interleave(count, dim=0)
+            self._fields[name][(slice(None), *index)] = rows
         if self._fields:
             sim.set_const()
         for name in ("qpos", "qvel", "act"):

@@ -19,6 +19,8 @@ Indices = NDArray[np.intp]
 
 _NEAR = 1e-6
 """A sample this close to a time step is at it, in time steps."""
+_EXPLAINED = 1.5
+"""A parabola explains samples if its misfit is below this multiple of the noise."""
 
 
 @dataclass(frozen=True)
@@ -207,10 +209,12 @@ def measured_states(windows: Windows, model: mujoco.MjModel, default: Array) -> 
     }
     later = found["qpos"].copy()
     is_known = np.zeros(model.nv, bool)
+    outputs = range(len(windows.signals[0].outputs))
+    noise = [[one.outputs[k].noise() for one in windows.signals] for k in outputs]
     for k in range(len(windows.signals[0].outputs)):
         for w, log in enumerate(windows.log):
             signal = windows.signals[log].outputs[k]
-            value, slope = _parabola(signal, windows.start[w])
+            value, slope = _parabola(signal, windows.start[w], noise[k][log])
             for i, (field, address) in enumerate(signal.addresses):
                 if field:
                     found[field][w, address] = value[i]
@@ -253,19 +257,26 @@ def _dof_of_qpos(model: mujoco.MjModel, address: int) -> int:
     return min(first + within, last - 1)
 
 
-def _parabola(signal: Signal, time: float, reach: int = 8) -> tuple[Array, Array]:
-    """Return value and rate at a time by a parabola through the nearest samples."""
+def _parabola(signal: Signal, time: float, noise: Array) -> tuple[Array, Array]:
+    """Return value and rate at a time by a parabola through the nearest samples.
+
+    As many samples are used as a parabola explains: a mean over more of them has less
+    noise, but where the motion is sudden it is another state.
+    """
     column = signal.column
     at = int(np.searchsorted(column.time, time))
-    first = max(0, min(at - reach, len(column.time) - 2 * reach - 1))
-    near = slice(first, first + 2 * reach + 1)
-    values = column.values[near]
-    if signal.is_quaternion:
-        values = (
-            values * np.where(values @ values[len(values) // 2] < 0, -1.0, 1.0)[:, None]
-        )
-    offsets = column.time[near] - time
-    terms = min(3, len(offsets))
-    basis = np.stack([offsets**k for k in range(terms)], axis=1)
-    found = np.linalg.lstsq(basis, values, rcond=None)[0]
+    found = np.zeros((3, column.width))
+    for reach in (8, 4, 2, 1):
+        first = max(0, min(at - reach, len(column.time) - 2 * reach - 1))
+        near = slice(first, first + 2 * reach + 1)
+        values = column.values[near]
+        if signal.is_quaternion:
+            same = values @ values[len(values) // 2] < 0
+            values = values * np.where(same, -1.0, 1.0)[:, None]
+        offsets = column.time[near] - time
+        basis = offsets[:, None] ** np.arange(min(3, len(offsets)))
+        found = np.linalg.lstsq(basis, values, rcond=None)[0]
+        misfit = np.sqrt(((basis @ found - values) ** 2).mean(axis=0))
+        if (misfit < _EXPLAINED * noise).all():
+            break
     return found[0], found[1]
