@@ -178,7 +178,7 @@ check: $(READY)-dev
 	$(BIN)/ruff check .
 	$(BIN)/python -m tests.voice
 	$(BIN)/pyright
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/pytest -q tests/docs/test_site.py -k the_site
 
 # Whether the pins can be installed on every Python that the README names; asks the
 # package index, and downloads no package but uv, which resolves by metadata alone.

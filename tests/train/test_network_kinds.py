@@ -13,7 +13,8 @@ import torch
 from simstate import InvalidInputError, SimStateError, UnknownNameError
 from simstate.base.errors import SnapshotError
 from simstate.env import Env, tasks
-from simstate.train.checkpoint import find_checkpoint, read_checkpoint
+from simstate.interop.rsl_rl import grouped
+from simstate.train.checkpoint import find_checkpoint, find_policy, read_checkpoint
 from simstate.train.checkpoint_policy import Policy
 from simstate.train.explicit_ppo import ExplicitPPO
 from simstate.train.onnx_export import export_onnx
@@ -27,6 +28,7 @@ FEW = {
     "hidden_sizes": (8,), "rnn_size": 5,
 }  # fmt: skip
 ADAMW = {"algorithm": {"optimizer": "adamw"}, "critic": {"activation": "relu"}}
+TEACHER = ""
 KINDS: dict[str, dict[str, Any]] = {
     "sizes": {"hidden_sizes": (8, 6), "critic_hidden_sizes": (12, 10, 4)},
     "group": {"actor_group": "full"},
@@ -38,6 +40,10 @@ KINDS: dict[str, dict[str, Any]] = {
     },
     "rnd": {"rnd_weight": 2.0},
     "rsl_rl": {"rsl_rl": ADAMW},
+    "student": {"algorithm": "distillation"},
+    "recurrent student": {"algorithm": "distillation", "network": "gru"},
+    "patient": {"patience": 1},
+    "sac": {"algorithm": "sac", "batch_size": 16, "replay_size": 100},
 }
 
 
@@ -45,7 +51,19 @@ def run_cfg(**changes: Any) -> RunCfg:
     train = dataclasses.replace(tasks.find(TASK).train_cfg(), **{**FEW, **changes})
     # Episodes of 10 steps, so that every world starts again within an update.
     settings = {"env.episode_length_s": 0.2}
-    return RunCfg(task=TASK, train=train, seed=3, settings=settings)
+    cfg = RunCfg(task=TASK, train=train, seed=3, settings=settings)
+    is_student = train.algorithm == "distillation"
+    return dataclasses.replace(cfg, teacher=TEACHER) if is_student else cfg
+
+
+@pytest.fixture(scope="module", autouse=True)
+def teacher(tmp_path_factory):
+    """The folder of a run that sees velocities."""
+    global TEACHER
+    folder = tmp_path_factory.mktemp("teacher")
+    TrainingRun(run_cfg(actor_group="full", hidden_sizes=(7,)), folder).learn(2)
+    TEACHER = str(folder)
+    return folder
 
 
 @pytest.fixture(scope="module", params=list(KINDS))
@@ -75,10 +93,10 @@ def test_a_resumed_run_has_the_same_bits(trained, tmp_path):
     start = leaves(first.algorithm.save())
     start = {k: torch.clone(v) for k, v in start.items() if "_state_dict/mlp" in k}
     first.learn(3)
+    assert first.iteration == 3
     again = TrainingRun.resume(tmp_path)
-    assert again.iteration == 3
     again.learn(4)
-    parts = ("algorithm", "memory", "rng", "env")
+    parts = ("algorithm", "memory", "rng", "env", "stopping")
     expected, found = (
         leaves({k: read_checkpoint(find_checkpoint(x))[k] for k in parts})
         for x in (whole.run_dir, tmp_path)
@@ -90,7 +108,9 @@ def test_a_resumed_run_has_the_same_bits(trained, tmp_path):
         )  # fmt: skip
         assert same, name
     assert start
-    assert all(not torch.equal(expected[f"/algorithm{k}"], v) for k, v in start.items())
+    for name, value in start.items():
+        is_fixed = name.startswith("/teacher")
+        assert torch.equal(expected[f"/algorithm{name}"], value) == is_fixed
 
 
 def test_a_policy_is_played_and_exported(trained, tmp_path):
@@ -223,8 +243,11 @@ def test_unknown_settings_of_rsl_rl_are_rejected(changes, text, tmp_path):
     [
         ({"network": "transformer"}, "Unknown network 'transformer'.*Known: mlp, cnn"),
         ({"network": "gru", "symmetric": True}, "symmetric=True needs network='mlp'"),
-        ({"rnd_weight": 1.0, "symmetric": True}, "symmetric=True needs"),
+        ({"rnd_weight": 1.0, "symmetric": True}, "symmetric=True needs rnd_weight=0"),
         ({"network": "gru", "num_envs": 1}, "a world for each mini-batch"),
+        ({"algorithm": "sac", "network": "gru"}, "'sac' needs network='mlp'"),
+        ({"algorithm": "sac", "rsl_rl": ADAMW}, "'sac' needs rsl_rl={}"),
+        ({"algorithm": "sac", "batch_size": 0}, "batch_size"),
         ({"critic_hidden_sizes": ()}, "critic_hidden_sizes must name one layer"),
         ({"rnd_weight": -1.0}, "rnd_weight"),
         ({"rnn_size": 0}, "rnn_size"),
@@ -242,3 +265,82 @@ def test_a_run_of_another_kind_is_not_resumed(tmp_path):
     for changes in ({"network": "lstm"}, {"hidden_sizes": (9,), "network": "gru"}):
         with pytest.raises(SnapshotError, match=r"Resume it as it began, or start"):
             TrainingRun(run_cfg(**changes), tmp_path, content)
+
+
+def test_a_student_learns_the_actions_of_its_teacher(tmp_path):
+    """The loss falls, and only the student's weights change."""
+    cfg = run_cfg(algorithm="distillation", actor_group="full", learning_rate=0.01)
+    run, told = TrainingRun(cfg, tmp_path), []
+    before = leaves(run.algorithm.teacher.state_dict())
+    before = {k: v.clone() for k, v in before.items()}
+    run.learn(40, told.append)
+    losses = [x.values["Loss/behavior"] for x in told]
+    assert losses[-1] < 0.1 * losses[0]
+    after = leaves(run.algorithm.teacher.state_dict())
+    assert all(torch.equal(v, after[k]) for k, v in before.items())
+    env = Env(cfg.env_cfg(), 4, seed=2)
+    taught = Policy(env, read_checkpoint(find_checkpoint(Path(TEACHER))))
+    with torch.inference_mode():
+        asked = run.algorithm.teacher(grouped(env.observations, 4))
+    assert torch.equal(asked, taught(env.observations))
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"teacher": None}, "a distillation needs the run of a teacher"),
+        ({"train": {"algorithm": "ppo"}}, "other learners take none"),
+        ({"train": {"symmetric": True}}, "symmetric=True needs algorithm='ppo'"),
+        ({"train": {"rnd_weight": 1.0}}, "rnd_weight above 0 needs algorithm='ppo'"),
+        ({"teacher": "nowhere"}, "no folder 'nowhere'"),
+        ({"train": {"rsl_rl": {"critic": {}}}}, "Unknown part of rsl_rl 'critic'"),
+        ({"train": {"algorithm": "dagger"}}, "Unknown algorithm 'dagger'"),
+    ],
+)
+def test_impossible_distillations_are_rejected(changes, text, tmp_path):
+    cfg = run_cfg(algorithm="distillation")
+    changes = dict(changes)
+    changes["train"] = dataclasses.replace(cfg.train, **changes.get("train", {}))
+    with pytest.raises(SimStateError, match=text):
+        TrainingRun(dataclasses.replace(cfg, **changes), tmp_path)
+
+
+def test_teachers_that_do_not_fit_are_rejected(tmp_path):
+    for name, kind in {"gru": {"network": "gru"}, "wide": {}}.items():
+        TrainingRun(run_cfg(**kind), tmp_path / name).learn(1)
+    cfg = run_cfg(algorithm="distillation")
+    with pytest.raises(InvalidInputError, match="does not keep the memory"):
+        TrainingRun(
+            dataclasses.replace(cfg, teacher=str(tmp_path / "gru")), tmp_path / "a"
+        )
+    arm = dataclasses.replace(
+        cfg, task="Arm-Reach", settings={}, teacher=str(tmp_path / "wide")
+    )
+    with pytest.raises(SnapshotError, match=r"teacher .* does not fit this task"):
+        TrainingRun(arm, tmp_path / "b")
+
+
+def test_a_run_ends_when_its_return_no_longer_rises(tmp_path):
+    """The best policy is kept, played, and not that of the end."""
+    run, told = TrainingRun(run_cfg(patience=3, iterations=60), tmp_path), []
+    kept = {}
+
+    def keep(progress):
+        told.append(progress)
+        weights = run.algorithm.actor.state_dict()
+        kept[progress.iteration] = {k: v.clone() for k, v in weights.items()}
+
+    assert run.learn(60, keep)
+    assert run.iteration < 60
+    counted = {x.iteration: x.reward for x in told if x.iteration * 7 >= 10}
+    best = max(counted, key=lambda k: (counted[k], -k))
+    assert (run.stopping.best, run.stopping.iteration) == (counted[best], best)
+    assert run.iteration == best + 3
+    saved = read_checkpoint(tmp_path / "best.npz")
+    assert saved["iteration"] == best
+    found = saved["algorithm"]["actor_state_dict"]
+    assert all(torch.equal(v, found[k]) for k, v in kept[best].items())
+    assert find_policy(tmp_path).name == "best.npz"
+    again = TrainingRun.resume(tmp_path)
+    assert again.learn(60)
+    assert again.iteration == run.iteration

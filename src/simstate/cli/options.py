@@ -41,7 +41,7 @@ METAVARS = {
     "size": "WIDTH HEIGHT", "snapshot": "FILE", "snapshot_every": "SECONDS",
     "spread": "FRACTION", "start": "SECONDS", "start_from": "RUN", "states": "N",
     "subject": "SUBJECT", "success": "TERM", "supersampling": "N", "task": "TASK",
-    "tasks": "TASK ...", "theirs": "MODEL", "threads": "N", "timestep": "SECONDS",
+    "tasks": "TASK ...", "teacher": "RUN", "theirs": "MODEL", "threads": "N", "timestep": "SECONDS",
     "to": "", "token": "TOKEN", "tolerance": "VALUE", "transparent": "",
     "turn": "RATE", "unit": "UNIT", "values": "", "video_every": "N", "view": "",
     "what": "", "window": "SECONDS", "with": "SIMULATOR ...", "without": "TERM ...",

@@ -68,6 +68,9 @@ class TrainCommand(TaskCommand):
     start_from: Path | None = None
     """A checkpoint, or the folder of a run: start a new run with its networks, of
     this task or of one with the same observations and actions."""
+    teacher: Path | None = None
+    """A checkpoint, or the folder of a run, whose policy a student imitates: with
+    --train.algorithm distillation."""
     envs: int | None = None
     """Number of worlds; by default the task's."""
     iterations: int | None = None
@@ -206,12 +209,11 @@ class TrainCommand(TaskCommand):
         )
 
     def _start(self) -> dict[str, str]:
-        """The checkpoint whose networks a run begins with, if one was named."""
-        from simstate.train.checkpoint import find_checkpoint
+        """Return the checkpoints that a run starts from or imitates, if any."""
+        from simstate.train.checkpoint import find_policy
 
-        if self.start_from is None:
-            return {}
-        return {"start_from": str(find_checkpoint(self.start_from).resolve())}
+        named = self._given("start_from", "teacher")
+        return {name: str(find_policy(path).resolve()) for name, path in named.items()}
 
     def _parameters(self) -> dict[str, str]:
         """Return the file of fitted parameters, if one was named."""
@@ -273,15 +275,22 @@ class TrainCommand(TaskCommand):
                     f"{value!r}: a run resumes unchanged. Leave it out, or start a "
                     "new run."
                 )
-        if self.settings or self.without or self.config or self.start_from:
+        if (
+            self.settings
+            or self.without
+            or self.config
+            or self.start_from
+            or self.teacher
+        ):
             raise InvalidInputError(
                 "A run resumes with its own settings: --resume takes no settings and "
-                "no --start-from. Leave them out, or start a new run with --config and "
-                "the settings."
+                "no --start-from or --teacher. Leave them out, or start a new run with "
+                "--config and the settings."
             )
 
     def _learn(self, run: TrainingRun, out: Console) -> bool:
         """Train to the end or to Ctrl-C; whether it was the end."""
+        from simstate.train.checkpoint import BEST
         from simstate.train.interrupt import StopRequest
 
         cfg, label = run.cfg.train, run.cfg.find_task().label
@@ -308,6 +317,15 @@ class TrainCommand(TaskCommand):
         except KeyboardInterrupt:
             return False
         seconds = time.monotonic() - start
+        best = run.stopping
+        if finished and run.iteration < total:
+            out.print(
+                f"Ended early: the mean return has not risen above {best.best:.4g}, "
+                f"reached after {best.iteration} updates, for {best.patience}. "
+                f"{run.run_dir / BEST} has the policy.",
+                markup=False,
+                soft_wrap=True,
+            )
         if finished:
             out.print(
                 f"{run.iteration} updates are done, in {seconds:.0f} s of this call; "
@@ -333,11 +351,11 @@ class TrainCommand(TaskCommand):
         return viewer
 
     def _export(self, run: TrainingRun, out: Console) -> None:
-        from simstate.train.checkpoint import find_checkpoint, read_checkpoint
+        from simstate.train.checkpoint import find_policy, read_checkpoint
         from simstate.train.checkpoint_policy import Policy
         from simstate.train.onnx_export import export_onnx
 
-        checkpoint = find_checkpoint(run.run_dir)
+        checkpoint = find_policy(run.run_dir)
         path = run.run_dir / "policy.onnx"
         export_onnx(Policy(run.example, read_checkpoint(checkpoint)), run.example, path)
         out.print(

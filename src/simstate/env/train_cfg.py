@@ -14,6 +14,9 @@ from simstate.base.errors import InvalidInputError
 class TrainCfg:
     """Settings of networks and learner for one task."""
 
+    algorithm: Literal["ppo", "sac", "distillation"] = "ppo"
+    """Learner: proximal policy optimisation, soft actor-critic, or imitation of a
+    `--teacher`."""
     num_envs: int = 1024
     """Worlds that gather experience together."""
     iterations: int = 300
@@ -83,6 +86,15 @@ class TrainCfg:
     """Weight of the reward for novel observations per second (random network
     distillation); 0: none. RND observes the group "rnd" or, without one, what the
     critic observes."""
+    replay_size: int = 200_000
+    """Steps of single worlds that "sac" keeps and learns from."""
+    batch_size: int = 512
+    """Steps of single worlds in a step of the optimisers of "sac"."""
+    action_limit: float = 3.0
+    """Largest magnitude of an action of "sac"."""
+    patience: int | None = None
+    """Updates without a higher mean return after which the run ends. The best policy is
+    kept as best.npz; None: the run takes all `iterations`."""
     physics_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """MuJoCo's options in training only, such as {"solver": "PGS", "iterations": 4}; an
     evaluation has those of the task."""
@@ -121,6 +133,12 @@ class TrainCfg:
         _check_sizes("hidden_sizes", self.hidden_sizes)
         if self.critic_hidden_sizes is not None:
             _check_sizes("critic_hidden_sizes", self.critic_hidden_sizes)
+        one_of("algorithm", self.algorithm, ("ppo", "sac", "distillation"))
+        whole_number("replay_size", self.replay_size, 1)
+        whole_number("batch_size", self.batch_size, 1)
+        number("action_limit", self.action_limit, more_than=0)
+        if self.patience is not None:
+            whole_number("patience", self.patience, 1)
         instance_of("actor_group", self.actor_group, str)
         one_of("network", self.network, ("mlp", "cnn", "gru", "lstm"))
         whole_number("rnn_size", self.rnn_size, 1, 2**12)
@@ -177,14 +195,28 @@ class TrainCfg:
 
     def _check_combinations(self) -> None:
         """Raise if settings exclude each other."""
-        if self.symmetric and (self.network != "mlp" or self.rnd_weight):
-            has = f"network={self.network!r}, rnd_weight={self.rnd_weight:g}"
-            raise InvalidInputError(
-                "symmetric=True needs network='mlp' and rnd_weight=0, because only "
-                f"perceptrons are kept symmetric; this run has {has}. Leave out "
-                "symmetric, or change them.",
-                name="symmetric",
-            )
+        rules: tuple[tuple[object, str, dict[str, object]], ...] = (
+            (
+                self.symmetric,
+                "symmetric=True",
+                {"algorithm": "ppo", "network": "mlp", "rnd_weight": 0.0},
+            ),
+            (self.rnd_weight, "rnd_weight above 0", {"algorithm": "ppo"}),
+            (
+                self.algorithm == "sac",
+                "algorithm='sac'",
+                {"network": "mlp", "rsl_rl": {}},
+            ),
+        )
+        for applies, setting, needed in rules:
+            for name, value in needed.items():
+                has = getattr(self, name)
+                if applies and has != value:
+                    raise InvalidInputError(
+                        f"{setting} needs {name}={value!r}, and the run has {has!r}. "
+                        "Change one of them.",
+                        name=name,
+                    )
         if self.is_recurrent and self.num_envs < self.num_mini_batches:
             raise InvalidInputError(
                 f"A recurrent network needs a world for each mini-batch: num_envs is "

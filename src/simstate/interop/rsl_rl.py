@@ -23,6 +23,7 @@ from simstate.env import Env, TrainCfg
 from simstate.env.groups import Observations, flat
 from simstate.interop.picture_network import PictureNetwork
 from simstate.interop.rsl_rl_changes import with_changes
+from simstate.interop.squashed_gaussian import SquashedGaussian
 from simstate.interop.trained_worlds import TrainedWorlds
 
 SAVE_INTERVAL = 50
@@ -72,7 +73,7 @@ class RslRlVecEnv(VecEnv):
         time limit is a part of the task.
         """
         seen, reward, terminated, truncated, extras = self.env.step(actions)
-        info: dict[str, Any] = {"log": extras["log"]}
+        info = {k: extras[k] for k in ("log", "final_observation") if k in extras}
         if not self.env.cfg.is_finite_horizon:
             info["time_outs"] = truncated
         done = (terminated | truncated).to(torch.long)
@@ -94,11 +95,13 @@ def grouped(observations: Observations, num_envs: int) -> TensorDict:
     return TensorDict(each, batch_size=[num_envs])
 
 
-def runner_cfg(cfg: TrainCfg, env: Env | TrainedWorlds) -> dict[str, Any]:
-    """The configuration of rsl-rl's OnPolicyRunner for PPO.
+def runner_cfg(
+    cfg: TrainCfg, env: Env | TrainedWorlds, teacher: TrainCfg | None = None
+) -> dict[str, Any]:
+    """The configuration of rsl-rl's OnPolicyRunner, or DistillationRunner.
 
-    The actor sees the group `cfg.actor_group`, the critic "critic" or, without one,
-    what the actor sees.
+    The actor or student sees the group `cfg.actor_group`, the critic "critic" or,
+    without one, what the actor sees. A teacher sees the group that its settings name.
     """
     cfg.check()
     try:
@@ -109,30 +112,75 @@ def runner_cfg(cfg: TrainCfg, env: Env | TrainedWorlds) -> dict[str, Any]:
     if cfg.actor_group not in groups:
         raise unknown_name("observation group (actor_group)", cfg.actor_group, groups)
     seen, actor = _network(cfg, env, cfg.actor_group)
-    judged, critic = _network(
-        cfg, env, "critic" if "critic" in groups else cfg.actor_group
-    )
-    if cfg.critic_hidden_sizes is not None:
-        critic["hidden_dims"] = list(cfg.critic_hidden_sizes)
-    actor["distribution_cfg"] = {
+    actor["distribution_cfg"] = _noise(cfg)
+    settings: dict[str, Any] = {
+        "num_steps_per_env": cfg.steps_per_env,
+        "save_interval": SAVE_INTERVAL,
+        "logger": "tensorboard",
+        "obs_groups": {policy_part(cfg): seen},
+    }
+    parts = {policy_part(cfg): actor, "algorithm": _ppo(cfg)}
+    if cfg.algorithm == "distillation":
+        parts["algorithm"] = _distillation(cfg)
+        if teacher is not None:
+            _add_teacher(settings, teacher, env)
+    else:
+        _add_critic(settings, parts, cfg, env)
+    return settings | with_changes(parts, cfg.rsl_rl)
+
+
+def _noise(cfg: TrainCfg) -> dict[str, Any]:
+    """Return the settings of the distribution of actions."""
+    if cfg.algorithm == "sac":
+        return {
+            "class_name": SquashedGaussian,
+            "limit": cfg.action_limit,
+            "init_std": cfg.init_noise_std,
+            "std_range": (0.01, 5.0),
+        }
+    return {
         "class_name": "GaussianDistribution",
         "init_std": cfg.init_noise_std,
         "std_type": cfg.noise_std_type,
     }
-    observed = {"actor": seen, "critic": judged}
-    algorithm = _ppo(cfg)
+
+
+def policy_part(cfg: TrainCfg) -> str:
+    """Return rsl-rl's name of the network that is the policy."""
+    return "student" if cfg.algorithm == "distillation" else "actor"
+
+
+def _add_critic(
+    settings: dict[str, Any],
+    parts: dict[str, dict[str, Any]],
+    cfg: TrainCfg,
+    env: Env | TrainedWorlds,
+) -> None:
+    """Add the critic's settings, and those of RND, which observes the same."""
+    groups, observed = env.observation_specs, settings["obs_groups"]
+    group = "critic" if "critic" in groups else cfg.actor_group
+    observed["critic"], parts["critic"] = _network(cfg, env, group)
+    if cfg.critic_hidden_sizes is not None:
+        parts["critic"]["hidden_dims"] = list(cfg.critic_hidden_sizes)
     if cfg.rnd_weight:
-        novel = list(flat({"rnd": groups["rnd"]})) if "rnd" in groups else judged
-        observed["rnd_state"] = _columns(novel, env)
-        algorithm["rnd_cfg"] = _rnd(cfg)
-    parts = {"actor": actor, "critic": critic, "algorithm": algorithm}
-    return {
-        "num_steps_per_env": cfg.steps_per_env,
-        "save_interval": SAVE_INTERVAL,
-        "logger": "tensorboard",
-        "obs_groups": observed,
-        **with_changes(parts, cfg.rsl_rl),
-    }
+        novel = list(flat({"rnd": groups["rnd"]})) if "rnd" in groups else None
+        observed["rnd_state"] = _columns(novel or observed["critic"], env)
+        parts["algorithm"]["rnd_cfg"] = _rnd(cfg)
+
+
+def _add_teacher(
+    settings: dict[str, Any], teacher: TrainCfg, env: Env | TrainedWorlds
+) -> None:
+    """Add the settings of a teacher's network, which its run had."""
+    if teacher.is_recurrent:
+        raise InvalidInputError(
+            f"The teacher has network={teacher.network!r}, and rsl-rl's distillation "
+            "does not keep the memory of a teacher: use one with 'mlp' or 'cnn'.",
+            name="teacher",
+        )
+    taught, part = runner_cfg(teacher, env), policy_part(teacher)
+    settings["teacher"] = taught[part]
+    settings["obs_groups"]["teacher"] = taught["obs_groups"][part]
 
 
 def _network(
@@ -197,6 +245,22 @@ def _ppo(cfg: TrainCfg) -> dict[str, Any]:
         "value_loss_coef": cfg.value_loss_coef,
         "use_clipped_value_loss": cfg.clip_value_loss,
         "entropy_coef": cfg.entropy_coef,
+        "max_grad_norm": cfg.max_grad_norm,
+    }
+
+
+def _distillation(cfg: TrainCfg) -> dict[str, Any]:
+    """Return the settings of rsl-rl's Distillation.
+
+    A step of the optimiser takes at most 15 steps of the worlds: a divisor of their
+    number, because the rest would not be learnt from.
+    """
+    steps = cfg.steps_per_env
+    return {
+        "class_name": "Distillation",
+        "learning_rate": cfg.learning_rate,
+        "num_learning_epochs": cfg.num_learning_epochs,
+        "gradient_length": max(k for k in range(1, 16) if steps % k == 0),
         "max_grad_norm": cfg.max_grad_norm,
     }
 

@@ -21,6 +21,7 @@ _CLASSES: dict[str, type] = {
     each.__name__: each
     for each in (
         algorithms.PPO,
+        algorithms.Distillation,
         models.MLPModel,
         models.RNNModel,
         distribution.GaussianDistribution,
@@ -32,9 +33,9 @@ _CLASSES: dict[str, type] = {
 _INNER: dict[str, type] = {"cnn_cfg": CNN, "rnd_cfg": RandomNetworkDistillation}
 """Classes of settings within those of a part."""
 _GIVEN = {
-    "self", "obs", "obs_groups", "obs_set", "output_dim", "actor", "critic", "storage",
-    "device", "multi_gpu_cfg", "cnns", "num_states", "input_dim", "input_channels",
-    "symmetry_cfg", "kwargs", "settings",
+    "self", "obs", "obs_groups", "obs_set", "output_dim", "actor", "critic", "student",
+    "teacher", "storage", "device", "multi_gpu_cfg", "cnns", "num_states", "input_dim",
+    "input_channels", "symmetry_cfg", "kwargs", "settings",
 }  # fmt: skip
 """Arguments that simstate passes itself, or has another setting for."""
 _FIELDS = {"use_clipped_value_loss": "clip_value_loss", "schedule": "desired_kl"}
@@ -47,7 +48,7 @@ def with_changes(
     """Return the settings of parts of a runner with changes; unknown names raise.
 
     Args:
-        parts: settings by part: "actor", "critic", "algorithm".
+        parts: settings by part, such as "actor", "critic" and "algorithm".
         changes: settings by part, as `TrainCfg.rsl_rl` has them.
     """
     for part, changed in changes.items():
@@ -65,7 +66,7 @@ def _check_not_said_twice(
     algorithm: dict[str, Any], changed: Mapping[str, Any]
 ) -> None:
     for name in changed:
-        if name in algorithm and name not in _INNER:
+        if name in algorithm and name not in (*_INNER, "gradient_length"):
             raise InvalidInputError(
                 f"rsl_rl['algorithm'][{name!r}] is TrainCfg.{_FIELDS.get(name, name)}: "
                 "set it there.",

@@ -21,9 +21,11 @@ from simstate.interop.rsl_rl import RslRlVecEnv, runner_cfg
 from simstate.train import explicit_ppo
 from simstate.train.checkpoint import Content
 from simstate.train.explicit_ppo import ExplicitPPO
+from simstate.train.sac import SoftActorCritic
 from simstate.train.symmetric_networks import SymmetricNetworks
 
 _KINDS = {
+    "algorithm": "the learner is another one",
     "symmetric": "symmetric weights and moments stay so only if all gradients are "
     "averaged with their mirror images, and others never become so",
     "noise_std_type": "the noise has another parameter",
@@ -35,19 +37,26 @@ _KINDS = {
     "rsl_rl": "the networks or the update differ",
 }
 """Settings that a run keeps when it is resumed, and the reasons."""
-_NETWORKS = ("actor", "critic")
+_NETWORKS = ("actor", "critic", "student")
 """Networks of a learner that may have a memory."""
 
 
 def make_algorithm(
-    worlds: RslRlVecEnv, cfg: TrainCfg, example: Env, device: str
+    worlds: RslRlVecEnv,
+    cfg: TrainCfg,
+    example: Env,
+    device: str,
+    teacher: TrainCfg | None = None,
 ) -> Any:
     """Create the learner of a run: rsl-rl's PPO, explicit where the networks allow it.
 
-    `worlds` are stepped; `example` is an Env of the task in this process.
+    `worlds` are stepped; `example` is an Env of the task in this process; `teacher` has
+    the settings of the run whose policy is imitated.
     """
-    settings = runner_cfg(cfg, worlds.env)
-    is_explicit = explicit_ppo.fits(settings)
+    settings = runner_cfg(cfg, worlds.env, teacher)
+    if cfg.algorithm == "sac":
+        return SoftActorCritic(worlds, cfg, settings, device)
+    is_explicit = cfg.algorithm == "ppo" and explicit_ppo.fits(settings)
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # it prints its networks
             runner = OnPolicyRunner(worlds, settings, log_dir=None, device=device)
@@ -60,8 +69,10 @@ def make_algorithm(
         ) from error
     made: Any = runner.alg
     if cfg.weight_init == "orthogonal":
-        for network, last in ((made.actor, 0.01), (made.critic, 1.0)):
-            initialise_orthogonally(network, last)
+        for name in _NETWORKS:
+            if hasattr(made, name):
+                last = 1.0 if name == "critic" else 0.01
+                initialise_orthogonally(getattr(made, name), last)
     if not is_explicit:
         if cfg.symmetric:
             raise InvalidInputError(
@@ -87,6 +98,8 @@ def learner_memory(algorithm: Any) -> Content:
         for name in _NETWORKS
         if hasattr(algorithm, name)
     }
+    if hasattr(algorithm, "save_experience"):
+        memory["experience"] = algorithm.save_experience()
     if getattr(algorithm, "rnd", None) is not None:
         memory["rnd_steps"] = algorithm.rnd.update_counter
         if algorithm.rnd.reward_normalization:
@@ -99,6 +112,10 @@ def restore_memory(algorithm: Any, memory: Content) -> None:
     for name in _NETWORKS:
         if memory.get(name) is not None:
             getattr(algorithm, name).reset(hidden_state=memory[name])
+    if memory.get("student") is not None:  # where the next update starts
+        algorithm.last_hidden_states = (memory["student"], None)
+    if "experience" in memory:
+        algorithm.load_experience(memory["experience"])
     if getattr(algorithm, "rnd", None) is not None:
         algorithm.rnd.update_counter = memory["rnd_steps"]
         if algorithm.rnd.reward_normalization:

@@ -13,6 +13,8 @@ from simstate.base.errors import SnapshotError
 from simstate.base.files import naming_errors
 
 FORMAT = "simstate training 2"
+BEST = "best.npz"
+"""The best policy of a run with `TrainCfg.patience`."""
 
 Content = dict[str, Any]
 
@@ -61,6 +63,12 @@ def find_checkpoint(path: Path) -> Path:
             "every --save-every updates, on Ctrl-C and at the end."
         )
     return found[max(found)]
+
+
+def find_policy(path: Path) -> Path:
+    """Return the file itself, or the best or else the latest checkpoint in a folder."""
+    best = path / BEST
+    return best if best.is_file() else find_checkpoint(path)
 
 
 def prune_checkpoints(run_dir: Path, keep: int) -> None:

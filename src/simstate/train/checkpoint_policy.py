@@ -16,7 +16,7 @@ from simstate.base.errors import SnapshotError
 from simstate.engine import OneTorchThread
 from simstate.env import Env
 from simstate.env.groups import Observations, flat
-from simstate.interop.rsl_rl import grouped, runner_cfg
+from simstate.interop.rsl_rl import grouped, policy_part, runner_cfg
 from simstate.train.checkpoint import Content
 from simstate.train.run_cfg import RunCfg
 
@@ -31,7 +31,8 @@ class Policy:
     def __init__(self, env: Env, content: Content) -> None:
         cfg = RunCfg.of(content)
         settings = runner_cfg(cfg.train, env)
-        made, actor = resolve_class(settings["actor"])
+        part = policy_part(cfg.train)
+        made, actor = resolve_class(settings[part])
         self.run = cfg
         """The run that it is of: the task, and its settings."""
         self.iterations = int(content.get("iteration", 0))
@@ -41,13 +42,13 @@ class Policy:
         self.network: Any = made(
             grouped(env.observations, env.num_envs),
             settings["obs_groups"],
-            "actor",
+            part,
             env.action_dim,
             **actor,
         ).to(env.device)
         self._env, self._content = env, content
         try:
-            self.network.load_state_dict(content["algorithm"]["actor_state_dict"])
+            self.network.load_state_dict(content["algorithm"][f"{part}_state_dict"])
         except (RuntimeError, KeyError, TypeError, AttributeError) as error:
             shapes = _shapes(env, cfg.train.actor_group)
             raise SnapshotError(

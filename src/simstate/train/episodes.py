@@ -39,6 +39,11 @@ class EpisodeStatistics:
             self._sum[ended] = 0.0
             self._steps[ended] = 0.0
 
+    def clear(self) -> None:
+        """Forget the episodes that have ended."""
+        self._returns.clear()
+        self._lengths.clear()
+
     @property
     def mean_return(self) -> float | None:
         """Mean sum of rewards of the last episodes; None: none has ended."""

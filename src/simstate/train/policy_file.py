@@ -9,7 +9,7 @@ from pathlib import Path
 from simstate.base.errors import InvalidInputError
 from simstate.env import Env, tasks
 from simstate.env.task import label_of
-from simstate.train.checkpoint import Content, find_checkpoint, read_checkpoint
+from simstate.train.checkpoint import Content, find_policy, read_checkpoint
 from simstate.train.evaluate import Act
 from simstate.train.onnx_policy import OnnxPolicy, metadata_of
 from simstate.train.run_cfg import RunCfg, check_no_code
@@ -69,7 +69,7 @@ def load_played(path: Path, task: str | None = None) -> Played:
     if path.suffix == ".onnx":
         played: Played = PlayedOnnx(path, task)
     else:
-        content = read_checkpoint(find_checkpoint(path))
+        content = read_checkpoint(find_policy(path))
         played = PlayedCheckpoint(RunCfg.of(content), content)
     if task is None:
         check_no_code(played.run.task)

@@ -62,6 +62,9 @@ class RunCfg:
     start_from: str | None = None
     """Another run or a checkpoint of it, whose networks this one begins with; None: it
     begins with random ones."""
+    teacher: str | None = None
+    """Another run or a checkpoint of it, whose policy this one imitates, with
+    `TrainCfg.algorithm` "distillation"; None: there is none."""
     parameters: str | None = None
     """A file of `simstate identify`: each world draws its parameters from it at the
     start; None: the task's own."""
@@ -75,6 +78,8 @@ class RunCfg:
         all_of("without", self.without, str)
         if self.start_from is not None:
             instance_of("start_from", self.start_from, str)
+        if self.teacher is not None:
+            instance_of("teacher", self.teacher, str)
         if self.parameters is not None:
             instance_of("parameters", self.parameters, str)
 

@@ -41,6 +41,7 @@ def described_run(cfg: RunCfg) -> dict[str, Any]:
         "device": cfg.device,
         "without": list(cfg.without),
         "start_from": cfg.start_from,
+        "teacher": cfg.teacher,
         "settings": {path: described(each.value) for path, each in settings.items()},
         **{name: described(getattr(cfg.train, name)) for name in _DICTIONARIES},
         "output": dataclasses.asdict(cfg.output),
@@ -77,6 +78,7 @@ def read_run_file(path: Path) -> RunCfg:
             settings={p: v for p, v in settings.items() if p.startswith("env.")},
             without=tuple(content["without"]),
             start_from=content.get("start_from"),
+            teacher=content.get("teacher"),
             output=OutputCfg(**content["output"]),
         )
     except (KeyError, TypeError) as error:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,11 +17,11 @@ from tensordict import TensorDict
 from torch import Tensor
 
 from simstate.base.checks import whole_number
-from simstate.base.errors import SimStateError, SnapshotError
+from simstate.base.errors import InvalidInputError, SimStateError, SnapshotError
 from simstate.base.files import naming_errors
 from simstate.engine import OneTorchThread
 from simstate.env import Env, EnvCfg
-from simstate.interop.rsl_rl import RslRlVecEnv
+from simstate.interop.rsl_rl import RslRlVecEnv, policy_part
 from simstate.interop.trained_worlds import TrainedWorlds
 from simstate.state import Snapshot
 from simstate.train.algorithm import (
@@ -31,14 +32,17 @@ from simstate.train.algorithm import (
     restore_memory,
 )
 from simstate.train.checkpoint import (
+    BEST,
     Content,
     checkpoint_path,
     find_checkpoint,
+    find_policy,
     prune_checkpoints,
     read_checkpoint,
     write_checkpoint,
 )
 from simstate.train.core_seconds import CoreSeconds, TimedEnv
+from simstate.train.early_stopping import EarlyStopping
 from simstate.train.episodes import EpisodeStatistics, SeenRanges
 from simstate.train.explicit_ppo import ExplicitPPO
 from simstate.train.film import Film
@@ -89,13 +93,22 @@ class TrainingRun:
         self.example = self.env if isinstance(self.env, Env) else self.env.example
         """An Env of the task in this process, for its names and sizes."""
         self._worlds = RslRlVecEnv(self.env)
+        self._teacher = _teacher(cfg, checkpoint)
         # One thread: orthogonal weights depend on the number of threads.
         with self.core_seconds("creating networks"), OneTorchThread():
             self.algorithm: Any = make_algorithm(
-                self._worlds, cfg.train, self.example, cfg.device
+                self._worlds,
+                cfg.train,
+                self.example,
+                cfg.device,
+                None if self._teacher is None else RunCfg.of(self._teacher).train,
             )
         """The learner: networks, optimiser and the experience of one update."""
         self._episodes = EpisodeStatistics(self.env.num_envs, self.env.device)
+        self.stopping = EarlyStopping(cfg.train.patience)
+        """Best mean return so far, and whether it is worth going on."""
+        self._best: Content | None = None
+        """The best policy, if it has not been written yet."""
         self._seen = SeenRanges()
         self._film: Film | None = None
         self.after_step: Callable[[], None] = _nothing
@@ -106,8 +119,11 @@ class TrainingRun:
         """The updates that were done at the latest checkpoint; None: there is none."""
         if checkpoint is not None:
             self._restore(checkpoint)
-        elif cfg.start_from is not None:
+            return
+        if cfg.start_from is not None:
             self._take_networks(Path(cfg.start_from))
+        if self._teacher is not None:
+            self._take_teacher(self._teacher)
 
     @staticmethod
     def resume(
@@ -138,13 +154,15 @@ class TrainingRun:
     ) -> bool:
         """Continue up to this many updates in all; return True if they were reached.
 
+        With `TrainCfg.patience` the end may come sooner, and counts as reached.
+
         Args:
             iterations: updates in all, those before a resume included.
             report: called with the progress after each update.
             stop: called after each update; the run is saved and ends if it returns
                 True.
         """
-        if iterations <= self.iteration:
+        if iterations <= self.iteration or self.stopping.is_over(self.iteration):
             return True
         with naming_errors(self.run_dir, "write"):
             self.run_dir.mkdir(parents=True, exist_ok=True)
@@ -188,7 +206,10 @@ class TrainingRun:
             for log in logs:
                 log.write(self.iteration, progress.values)
             report(progress)
+            self._keep_if_best(progress.reward)
             self._film_if_due(logs)
+            if self.stopping.is_over(self.iteration):
+                break
             if stop():
                 self.save()
                 return self.iteration >= iterations
@@ -265,6 +286,26 @@ class TrainingRun:
         seconds = length * self.env.step_dt
         return Progress(self.iteration, reward, seconds, rate, values)
 
+    def _keep_if_best(self, mean_return: float | None) -> None:
+        """Keep the policy if the return is the highest, to be written by `save`.
+
+        The first episodes do not count, because their clocks start at random.
+        """
+        if self.cfg.train.patience is None:
+            return
+        steps = self.iteration * self.cfg.train.steps_per_env
+        if steps < self._worlds.max_episode_length:
+            self._episodes.clear()
+        elif self.stopping.improve(self.iteration, mean_return):
+            self._best = copy.deepcopy(
+                {
+                    "run": self.cfg.as_dict(),
+                    "iteration": self.iteration,
+                    "algorithm": self.algorithm.save(),
+                    "seen": self._seen.ranges,
+                }
+            )
+
     def _film_if_due(self, logs: list[TrainingLog]) -> None:
         """Make a video of the policy; nothing of the run depends on it."""
         output = self.cfg.output
@@ -290,8 +331,14 @@ class TrainingRun:
             "rng": torch.get_rng_state(),
             "env": {"header": snapshot.header, "slots": snapshot.slots},
             "episodes": self._episodes.save(),
+            "stopping": self.stopping.save(),
             "seen": dict(self._seen.ranges),
         }
+        if self._teacher is not None:
+            content["teacher"] = self._teacher["run"]
+        if self._best is not None:
+            write_checkpoint(self.run_dir / BEST, self._best)
+            self._best = None
         write_checkpoint(checkpoint_path(self.run_dir, self.iteration), content)
         self.saved = self.iteration
         if self.cfg.output.keep is not None:
@@ -310,15 +357,29 @@ class TrainingRun:
 
     def _take_networks(self, path: Path) -> None:
         """Begin with the networks of another run, and with nothing else of it."""
-        networks = {"actor": True, "critic": True}
+        is_student = self.cfg.train.algorithm == "distillation"
+        networks = dict.fromkeys(("student",) if is_student else ("actor", "critic"), 1)
         try:
-            saved = read_checkpoint(find_checkpoint(path))["algorithm"]
+            saved = read_checkpoint(find_policy(path))["algorithm"]
             self.algorithm.load(saved, networks, strict=True)
             check_symmetry(self.algorithm, repr(str(path)))
         except (KeyError, TypeError, AttributeError, RuntimeError) as error:
             raise SnapshotError(
                 f"The networks of {str(path)!r} do not fit this run: their sizes, and "
                 f"what they observe and do, must be the same. {error}"
+            ) from error
+
+    def _take_teacher(self, content: Content) -> None:
+        """Load the policy of another run as the teacher."""
+        part = policy_part(RunCfg.of(content).train)
+        try:
+            saved = content["algorithm"][f"{part}_state_dict"]
+            self.algorithm.teacher.load_state_dict(saved)
+        except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+            raise SnapshotError(
+                f"The teacher {self.cfg.teacher!r} does not fit this task: its group "
+                f"{RunCfg.of(content).train.actor_group!r} and the actions must be the "
+                f"same as in its own. {error}"
             ) from error
 
     def _restore(self, content: Content) -> None:
@@ -329,6 +390,7 @@ class TrainingRun:
             check_symmetry(self.algorithm, "The checkpoint")
             # Older checkpoints are of learners without a memory.
             restore_memory(self.algorithm, content.get("memory", {}))
+            self.stopping.load(content.get("stopping", self.stopping.save()))
             self.env.restore(Snapshot(**content["env"]))
             self._episodes.load(content["episodes"])
             self._seen.ranges = dict(content.get("seen", {}))
@@ -342,3 +404,24 @@ class TrainingRun:
                 f"The checkpoint does not hold what this run needs: {error!r}."
             ) from error
         self.saved = self.iteration
+
+
+def _teacher(cfg: RunCfg, checkpoint: Content | None) -> Content | None:
+    """Return the run of the teacher, with its policy if the run is new."""
+    if (cfg.train.algorithm == "distillation") != (cfg.teacher is not None):
+        raise InvalidInputError(
+            f"train.algorithm is {cfg.train.algorithm!r} and the teacher "
+            f"{cfg.teacher!r}: a distillation needs the run of a teacher (--teacher "
+            "RUN), and other learners take none.",
+            name="teacher",
+        )
+    if cfg.teacher is None:
+        return None
+    if checkpoint is None:
+        return read_checkpoint(find_policy(Path(cfg.teacher)))
+    try:
+        return {"run": checkpoint["teacher"]}
+    except KeyError as error:
+        raise SnapshotError(
+            "The checkpoint does not hold the settings of its teacher."
+        ) from error
