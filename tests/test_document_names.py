@@ -131,7 +131,7 @@ def test_a_qpos_state_has_a_name_and_so_do_its_clones():
 
 @pytest.mark.parametrize("name", ["", 3, None])
 def test_a_name_is_a_text(name):
-    with pytest.raises(InvalidInputError, match="name must be a text"):
+    with pytest.raises(InvalidInputError, match="name must be a unique text"):
         QPosState(torch.zeros(1, 7), name=name)
 
 

@@ -186,7 +186,7 @@ def test_worlds_lie_on_a_grid_about_the_origin(count: int) -> None:
 
 
 def test_plots_are_numbered(viewer: Viewer, client: Client) -> None:
-    client.control("play")
+    client.control("run")
     labels = [m["props"].get("label") for m in client.messages if m.get("props")]
     count = len(viewer.panel.plots)
     assert count >= 1
