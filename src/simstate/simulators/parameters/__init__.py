@@ -45,7 +45,8 @@ class ParameterDifference:
     def error(self) -> float:
         """Largest difference; infinite if one of the two is."""
         one, two = np.array(self.ours), np.array(self.theirs)
-        return float(np.max(np.abs(np.where(one == two, 0.0, one - two))))
+        apart = np.subtract(one, two, out=np.zeros_like(one), where=one != two)
+        return float(np.max(np.abs(apart)))
 
     @property
     def texts(self) -> tuple[str, str]:
