@@ -6,7 +6,7 @@ column of the Jacobian; here a column is a row of per-world parameters. It has a
 for each number, and the initial states of windows would be many; the state of a window
 affects that window only, so that one component of all windows is perturbed in one
 column. `mujoco.sysid.optimize` itself is not called, because it prints every iteration
-and has no test of the reduction: near the noise it goes on for dozens of rollouts.
+and has no test of the reduction: near the noise it continues for dozens of rollouts.
 """
 
 from __future__ import annotations
