@@ -113,7 +113,7 @@ def test_features_are_found_by_element():
     assert found["ball joints"] == ("ball",)
     assert found["mocap bodies"] == ("target",)
     assert found["connects and welds"] == ("leash",)
-    assert found["actuators with a state of their own"] == ("wrist",)
+    assert found["actuators with state"] == ("wrist",)
     assert found["position servos"] == ("elbow",)
     assert found["motors"] == ("push",)
     assert found["tendons"] == ("sum", "cord")

@@ -192,7 +192,7 @@ def orbiting(gravity, r0, v0, num_envs=2, dt=1900.0, tolerance=1e-11):
 
 
 def test_an_orbit_with_harmonics_over_two_revolutions():
-    """EGM2008 to degree 4 on a turning Earth, against equations written anew."""
+    """EGM2008 to degree 4 on a turning Earth, against independent equations."""
     field = earth_coefficients(4)
     r0, v0 = np.array([6.8e6, 1e5, 2e5]), np.array([-300.0, 5300.0, 5500.0])
     rotation = UniformRotation(7.292115e-5, 0.4)

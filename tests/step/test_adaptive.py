@@ -131,7 +131,7 @@ def run(sim, steps):
 
 
 def test_the_step_size_goes_on_from_call_to_call():
-    """A second call does not guess anew, which would cost evaluations."""
+    """A second call does not guess again, which would cost evaluations."""
     sim, other = unlike(), unlike()
     sim.step(10)
     end, second = run(sim, 10)
