@@ -139,16 +139,16 @@ class TaskCourse(Course):
             )
         } if terms else {}  # fmt: skip
         for name, command in env.commands.items():
-            told = checked(name, command.contracts, len(command.names))
+            contracts = checked(name, command.contracts, len(command.names))
             found[f"command {name}"] = Source(
-                joined(one.unit_text for one in told), "what is asked for",
+                joined(one.unit_text for one in contracts), "the requested values",
                 command.names, lambda c=command: c.command,
             )  # fmt: skip
         for group, names in env.observation_names.items():
             each = zip(names, env.observation_contracts[group], strict=True)
-            labels = [f"{name} [{told.unit_text}]" for name, told in each]
+            labels = [f"{name} [{one.unit_text}]" for name, one in each]
             found[f"observations {group}"] = Source(
-                "units beside the names", "as the policy sees them", tuple(labels),
+                "units after the names", "as the policy sees them", tuple(labels),
                 lambda group=group: flat(env.observations)[group],
             )  # fmt: skip
         return found | super().sources()

@@ -233,7 +233,7 @@ class Panel:
         gui, actions = self._gui, self._actions
         with self._tabs.add_tab("Compare"):
             gui.add_markdown(
-                f"Beside the worlds: **{label}**. Bodies are blue where they are the "
+                f"Next to the worlds: **{label}**. Bodies are blue where they are the "
                 "same to a millionth of the size, red where they are a tenth of it off."
             )
             over = gui.add_checkbox("over each other", False)

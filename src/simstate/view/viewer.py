@@ -204,7 +204,7 @@ class Viewer(Closing):
         acting = Acting(
             self.session, self.picture, hand, self._explanation, self._tell,
             self._fill,
-            self._read_anew if self._reload is not None else None,
+            self._read_again if self._reload is not None else None,
         )  # fmt: skip
         self.panel = Panel(server, self.session.ask, acting, self._controls)
         """The controls."""
@@ -245,7 +245,7 @@ class Viewer(Closing):
         ]
         panel.add_ask(writable if course.timeline is None else [])
 
-    def _read_anew(self) -> None:
+    def _read_again(self) -> None:
         assert self._reload is not None
         course = self._reload()
         self.session.restart(course)

@@ -43,7 +43,7 @@ class Acting:
         explanation: what the elements of the fields mean.
         tell: shows a text as the answer to a question.
         fill: shows values that can be changed and written.
-        reload: reads the model anew; None: there is none to read.
+        reload: reads the model again; None: there is no file.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Acting:
     def reload(self) -> None:
         """Reload the model's file and restart."""
         if self._reload is None:
-            raise InvalidInputError("There is no file to read anew.")
+            raise InvalidInputError("There is no file to read again.")
         self._reload()
 
     def _mark_diverged(self) -> None:
@@ -188,7 +188,7 @@ class Acting:
     def _compared(self) -> ComparedCourse:
         course = self._session.course
         if not isinstance(course, ComparedCourse):
-            raise InvalidInputError("There is nothing beside it to compare with.")
+            raise InvalidInputError("There is nothing to compare with.")
         return course
 
     def explain(self, name: str) -> None:
