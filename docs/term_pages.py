@@ -113,7 +113,7 @@ def _term_row(name: str, term: Callable[..., Any]) -> tuple[str, str]:
 
 def _contract(term: Callable[..., Any]) -> str:
     """The unit, axes and point that a term declares."""
-    told = term.contract.told
+    told = term.contract.value
     if callable(told):
         return _about(told).rstrip(".").lower()
     each = checked(term.__name__, told, len(told) if isinstance(told, list) else 1)

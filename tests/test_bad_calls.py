@@ -47,7 +47,7 @@ def test_where_there_is_none_it_is_said_how_to_declare_one(sim, things, declared
     assert len(getattr(sim, things)) == 0
 
 
-def test_where_there_are_some_they_are_told():
+def test_where_there_are_some_they_are_reported():
     scene = replace(SCENE, contacts={"sole": ContactCfg(of="it/cube")})
     contacts = Simulation(scene, 1).contacts
     for name in ("feet", 0, None, ["sole"]):

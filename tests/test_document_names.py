@@ -131,7 +131,7 @@ def test_a_qpos_state_has_a_name_and_so_do_its_clones():
 
 @pytest.mark.parametrize("name", ["", 3, None])
 def test_a_name_is_a_text(name):
-    with pytest.raises(InvalidInputError, match="name must be a text"):
+    with pytest.raises(InvalidInputError, match="name must be a unique text"):
         QPosState(torch.zeros(1, 7), name=name)
 
 
@@ -235,7 +235,7 @@ def robot(sim):
         ("body_lin_acc_w", "body_com_lin_acc_w"),
     ],
 )
-def test_a_name_without_its_point_is_told_with_isaac_labs(robot, name, ours):
+def test_a_name_without_its_point_is_answered_with_isaac_labs(robot, name, ours):
     with pytest.raises(AttributeError) as caught:
         getattr(robot.data, name)
     assert ours in EntityData.quantities
@@ -248,7 +248,7 @@ def test_a_name_without_its_point_is_told_with_isaac_labs(robot, name, ours):
 
 
 @pytest.mark.parametrize("name", _OTHER_NAMES)
-def test_other_spellings_are_told_with_what_there_is(sim, robot, name):
+def test_other_spellings_are_answered_with_what_there_is(sim, robot, name):
     with pytest.raises(AttributeError) as caught:
         getattr(robot.data, name)
     said = _OTHER_NAMES[name].split(",")[0]
@@ -262,7 +262,7 @@ def test_other_spellings_are_told_with_what_there_is(sim, robot, name):
 
 
 @pytest.mark.parametrize("name", ["cvel", "subtree_com", "qvel", "xfrc_applied"])
-def test_mujocos_own_fields_are_told_to_be_the_scenes(sim, robot, name):
+def test_mujocos_own_fields_are_reported_as_the_scenes(sim, robot, name):
     with pytest.raises(AttributeError, match=rf"whole scene, is sim\.data\.{name}\."):
         getattr(robot.data, name)
     assert len(getattr(sim.data, name)) == sim.num_envs

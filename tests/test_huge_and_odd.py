@@ -75,7 +75,7 @@ def test_a_file_of_another_kind_says_what_can_be_read(tmp_path, text):
         Simulation(SceneCfg(entities={"it": EntityCfg(model=str(path))}), 2)
 
 
-def test_a_model_that_is_mjcf_is_not_told_what_mjcf_is(tmp_path):
+def test_a_model_that_is_mjcf_is_without_a_remark_on_mjcf(tmp_path):
     with pytest.raises(ModelError) as caught:
         Simulation(
             SceneCfg(entities={"it": EntityCfg(model="<mujoco><x/></mujoco>")}), 2

@@ -1,7 +1,12 @@
-"""The table of slips names places that are there: `make mutants` puts them in."""
+"""Mistakes that `make mutants` makes: where they are, and where none is made."""
+
+import importlib.util
+import sys
 
 import pytest
-from tests.mutants import ROOT, SLIPS_OF_PEOPLE
+from tests.mistakes import mistakes
+from tests.mutant_session import replace
+from tests.mutants import FRONTS, PACKAGE, ROOT, SLIPS_OF_PEOPLE
 
 
 @pytest.mark.parametrize("mutant", SLIPS_OF_PEOPLE, ids=lambda mutant: mutant.file)
@@ -10,3 +15,54 @@ def test_each_slip_has_one_place_and_its_test(mutant):
     assert text.count(mutant.old) == 1
     file, _, test = mutant.tests.partition("::")
     assert f"def {test}(" in (ROOT / file).read_text()
+
+
+SOURCE = """
+import matplotlib
+MOST_SHOWN = 24
+LIMIT = 25
+def check(value: tuple[int, 2], axis=3):
+    if value < 1e-9 and LIMIT > axis:
+        raise ValueError(f"{value - 1} is too small")
+    return value.sum(dim=-1, alpha=0.5) + 4, lambda: value * LIMIT
+"""
+
+
+def test_no_mistake_is_made_in_texts_annotations_and_looks():
+    found = {(m.old.strip(), m.new.strip()) for m in mistakes("a.py", SOURCE, "")}
+    assert ("25", "26") in found
+    assert ("3", "4") in found  # a default
+    assert ("<", ">") in found  # of a tolerance
+    assert (">", ">=") in found
+    assert ("*", "/") in found
+    assert not {("24", "25"), ("2", "3"), ("0.5", "1.5"), ("1", "2")} & found
+    changed = [m.new for m in mistakes("a.py", SOURCE, "") if m.old.startswith("raise")]
+    assert changed == ["pass"]
+
+
+def test_a_loaded_module_gets_the_code_of_another_text(tmp_path):
+    good = (
+        "def twice(x):\n    return 2 * x\n\n"
+        "class A:\n    value = property(lambda self: twice(3) + 1)\n"
+    )
+    path = tmp_path / "loaded.py"
+    path.write_text(good)
+    spec = importlib.util.spec_from_file_location("loaded_for_mutants", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["loaded_for_mutants"] = module
+    try:
+        spec.loader.exec_module(module)
+        twice, one = module.twice, module.A()
+        assert (twice(5), one.value) == (10, 7)
+        replace(path, good, good.replace("2 * x", "2 / x"))
+        assert twice(5) == 0.4
+        replace(path, good, good.replace("+ 1", "- 1"))
+        assert one.value == pytest.approx(2 / 3 - 1)
+    finally:
+        del sys.modules["loaded_for_mutants"]
+
+
+def test_modules_that_use_c_are_there():
+    for fronts in FRONTS.values():
+        for front in fronts.split():
+            assert (PACKAGE / f"{front}.py").is_file(), front

@@ -53,7 +53,7 @@ def test_products_of_inertia_stay_where_they_are():
     np.testing.assert_allclose(found, inertia.numpy(), atol=1e-12)
 
 
-def test_a_selection_that_is_changed_in_place_counts_anew():
+def test_a_selection_that_is_changed_in_place_counts_again():
     sim, twin = turned(4), turned(4)
     ids = np.array([2, 0])
     chosen = torch.from_numpy(ids)
@@ -186,7 +186,7 @@ def test_ids_in_any_order_step_the_worlds_that_they_name():
     np.testing.assert_allclose(sim.time.numpy(), [0.008, 0.0, 0.008])
 
 
-def test_an_adaptive_integrator_starts_anew_after_a_reset():
+def test_an_adaptive_integrator_restarts_after_a_reset():
     def run(sim: Simulation) -> torch.Tensor:
         sim.data.qvel[:, 3:] = torch.tensor([[9.0, 1, 2], [3, 8, 1]]).double()
         for _ in range(5):

@@ -107,13 +107,13 @@ def test_a_child_makes_simulations_of_its_own():
     x = torch.rand(600, 600)
     (x @ x).sum()
 
-    def start_anew() -> str:
+    def start_again() -> str:
         own = make(engine=NativeCfg(num_threads=3))
         own.step(4)
         (x @ x).sum()
         return own.state.numpy().tobytes().hex()
 
-    assert in_fork(start_anew) == sim.state.numpy().tobytes().hex()
+    assert in_fork(start_again) == sim.state.numpy().tobytes().hex()
 
 
 @fork
@@ -249,7 +249,7 @@ print("fine")
 """
 
 
-def test_mujoco_warns_as_before_after_simulations_beside_each_other(tmp_path):
+def test_mujoco_warns_as_before_after_simulations_next_to_each_other(tmp_path):
     """One thread steps while another makes simulations: later warnings are logged."""
     done = subprocess.run(
         [sys.executable, "-c", _BESIDE_EACH_OTHER],

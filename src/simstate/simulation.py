@@ -987,7 +987,7 @@ class Simulation:
             token: what the address must contain, since whoever has it can change
                 the worlds; None: one is made, and is part of `url`.
             worlds: how many are shown side by side at first; None: up to 16.
-            playing: whether `run` plays at first, and `sync` goes on.
+            playing: True if `run` starts playing and `sync` continues.
         """
         return start_viewer(Course(self, self.rays), host, port, token, worlds, playing)
 

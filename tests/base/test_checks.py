@@ -1,4 +1,4 @@
-"""Checked values: what is refused, what the message says, and the data beside it."""
+"""Checked values: what is refused, what the message says, and its data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors carry data beside their text, and survive the way between processes."""
+"""Errors carry data besides their text, and survive the way between processes."""
 
 from __future__ import annotations
 

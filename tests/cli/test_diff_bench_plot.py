@@ -186,7 +186,7 @@ def test_bench_loop_does_the_same_steps():
         (["plot", "cube.simrec", "--out", "no/folder/x.png"], "there is no folder"),
     ],
 )
-def test_bad_options_are_told_before_the_work(args, expected, capsys):
+def test_bad_options_are_reported_before_the_work(args, expected, capsys):
     assert main(args) == 1
     captured = capsys.readouterr()
     assert expected in " ".join(captured.err.split())

@@ -58,7 +58,7 @@ def test_a_file_trains_stops_resumes_plays_and_is_exported(folder, capsys, monke
     assert told["train"]["num_envs"] == 12
 
 
-def test_the_reward_remembers_and_starts_anew_at_a_reset(folder):
+def test_the_reward_remembers_and_is_reset(folder):
     env = Env(tasks.make_cfg("swing.py"), num_envs=3)
     action = torch.tensor([[0.5], [1.0], [0.0]])
     env.step(action)
@@ -106,7 +106,7 @@ def test_an_installed_package_offers_tasks_by_entry_point(folder, monkeypatch, c
 
 def test_a_registered_task_has_a_name_everywhere(folder, capsys, monkeypatch):
     monkeypatch.setattr(tasks, "_registered", {})
-    import simstate.interop.gymnasium  # noqa: F401  (it is told of names)
+    import simstate.interop.gymnasium  # noqa: F401  (it listens for names)
 
     own = tasks.find("swing.py")
     tasks.register("Own-Swing", own.env_cfg, own.train_cfg, description="mine")

@@ -53,7 +53,7 @@ def test_a_run_that_starts_from_another_says_so_and_is_repeated(folder, capsys):
     assert "do not fit this run" in " ".join(capsys.readouterr().err.split())
     goes_on = ["--resume", "--run-dir", "later", "--start-from", "first"]
     assert train(*goes_on) == 1
-    assert "goes on as it began" in " ".join(capsys.readouterr().err.split())
+    assert "resumes with its own settings" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_run_is_repeated_from_its_file_bit_for_bit(folder, capsys):

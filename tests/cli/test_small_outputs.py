@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -171,3 +173,64 @@ def test_a_trajectory_keeps_samples_of_one_world() -> None:
     legs = Simulation(SceneCfg(entities={"it": EntityCfg(model="quadruped")}))
     units = trajectory.Trajectory(legs.scene["it"], 0, 10, legs.timestep).units
     assert (units["joint_pos"], units["joint_vel"]) == ("rad", "rad/s")
+
+
+class FakeViewer:
+    """Keeps the options of a viewer that would be shown."""
+
+    made: ClassVar[list[dict[str, object]]] = []
+    url = "http://localhost:1/"
+
+    def __init__(self, course: object, **options: object) -> None:
+        self.made.append(options | {"course": course})
+
+    def __enter__(self) -> FakeViewer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def run(self, seconds: float | None) -> None:
+        """Keep the time that it would be shown for [s]."""
+        self.made[-1]["seconds"] = seconds
+
+
+def test_options_of_the_viewer(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("simstate.view.viewer.Viewer", FakeViewer)
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    FakeViewer.made.clear()
+    given = ["view", "arm", "--envs", "20", "--seconds", "0.5"]
+    assert main(given) == 0
+    first = FakeViewer.made[0]
+    assert (first["playing"], first["worlds"], first["seconds"]) == (True, 16, 0.5)
+    assert first["course"].worlds.num_envs == 20
+    assert first["reload"] is not None
+    assert opened == []
+    assert main(["view", "Cartpole-Balance", "--envs", "2", "--paused", "--open"]) == 0
+    second = FakeViewer.made[1]
+    assert (second["playing"], second["worlds"]) == (False, 2)
+    assert (second["reload"], second["seconds"]) == (None, None)
+    assert opened == [FakeViewer.url]
+    assert FakeViewer.url in capsys.readouterr().out
+    assert main(["view", "arm", "--seconds", "0"]) == 1
+
+
+def test_a_run_prints_tables_only_if_all_is_requested(capsys) -> None:
+    given = ["run", "arm", "--envs", "2", "--seconds", "0.05", "--no-check"]
+    assert main(given) == 0
+    few = capsys.readouterr().out
+    assert main([*given, "--all"]) == 0
+    every = capsys.readouterr().out
+    assert "joint_pos" not in few
+    assert "joint" in every
+    assert len(every.splitlines()) > len(few.splitlines()) + 10
+    assert "Interrupted" not in every
+
+
+def test_the_list_of_commands_says_how_to_go_on(capsys) -> None:
+    with suppress(SystemExit):
+        main(["--help"])
+    text = capsys.readouterr().out
+    assert "`simstate COMMAND --help` lists the options of a command" in text
+    assert "simstate --version" in text

@@ -35,7 +35,7 @@ def progress(iteration: int, **changes) -> Progress:
 
 
 class Clock:
-    """Seconds that pass only when told."""
+    """A clock that only tests advance."""
 
     def __init__(self, monkeypatch, module) -> None:
         self.now = 100.0

@@ -154,7 +154,7 @@ def test_choices_by_world_are_those_of_models_compiled_so():
     )
 
 
-def test_what_worlds_have_in_common_and_what_they_may_choose_is_told():
+def test_what_worlds_have_in_common_and_what_they_may_choose_is_reported():
     body = "<body><freejoint/><geom size='.1'/></body>"
     assets = "".join(f"<material name='m{k}'/>" for k in range(3))
     xml = f"<mujoco><asset>{assets}</asset><worldbody>{body}</worldbody></mujoco>"

@@ -108,7 +108,7 @@ class Entity:
 
 
 def two_entities():
-    """The small model beside a quadruped: several trees, none of them the first."""
+    """The small model next to a quadruped: several trees, none of them the first."""
     scene = SceneCfg(
         entities={"small": EntityCfg(model=SMALL), "dog": EntityCfg(model="quadruped")},
         gravity=(1.0, -2.0, -9.0),

@@ -1,4 +1,4 @@
-"""Contacts or constraints that MuJoCo Warp has no room for: told, named, isolated."""
+"""Contacts or constraints that MuJoCo Warp has no room for: reported and isolated."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def make(cfg: WarpCfg, **options) -> Simulation:
     return sim
 
 
-def told(caught: list[warnings.WarningMessage]) -> list[list[int]]:
+def reported(caught: list[warnings.WarningMessage]) -> list[list[int]]:
     """The worlds that each warning names."""
     found = [re.search(r"of 6 worlds \(([\d, ]+)\)", str(w.message)) for w in caught]
     return [[int(i) for i in match[1].split(",")] for match in found if match]
@@ -73,7 +73,7 @@ def test_each_forward_names_the_worlds(cfg):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             sim.forward()
-        (worlds,) = told(caught)
+        (worlds,) = reported(caught)
         assert worlds
         assert set(worlds) <= set(ON_THE_GROUND)
         assert "WarpCfg(contacts_per_world=" in str(caught[0].message)
@@ -87,7 +87,7 @@ def test_room_for_constraints_is_counted_by_world():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         sim.forward()
-    assert told(caught) == [[1, 4]]
+    assert reported(caught) == [[1, 4]]
 
 
 def test_a_read_that_evaluates_warns():

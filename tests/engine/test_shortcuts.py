@@ -50,7 +50,7 @@ def scene(**cube):
     )
 
 
-def test_they_compile_as_simple_unless_told():
+def test_they_compile_as_simple_by_default():
     model = Simulation(scene()).model
     assert model.body_simple.tolist() == [1, 1, 1, 1]
     model = Simulation(scene(com_varies=True)).model

@@ -25,7 +25,7 @@ def test_reads_what_it_declares(sims, name, monkeypatch):
 
     monkeypatch.setattr(EntityReader, "field", recorded)
     for sim in sims:
-        sim.step()  # every quantity is computed anew
+        sim.step()  # every quantity is recomputed
         forget_reads(sim.scene["robot"].data)
         sim.scene["robot"].data.read(name)
     assert used == set(EntityData.quantities[name].reads)

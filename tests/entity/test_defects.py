@@ -154,7 +154,7 @@ def test_velocities_of_every_tree_are_right(model: str) -> None:
     assert float(robot.data.body_link_vel_w.abs().max()) > 0.5
 
 
-def test_velocities_are_right_beside_other_entities() -> None:
+def test_velocities_are_right_next_to_other_entities() -> None:
     cfg = SceneCfg(
         entities={
             "first": EntityCfg(model="humanoid"),

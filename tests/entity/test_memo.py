@@ -166,7 +166,7 @@ def test_masses_are_views_once_they_differ_by_world():
     assert torch.equal(sim.expand("body_mass")[1, ids], data.body_mass[1])
 
 
-def test_masses_that_flow_are_read_anew():
+def test_masses_that_flow_are_read_again():
     sim = make(integrator=integrate.RK4())
     data = robot_of(sim).data
     sim.mass_rate[:] = torch.zeros_like(sim.mass_rate)

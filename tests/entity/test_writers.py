@@ -578,7 +578,7 @@ def test_every_joint_keeps_its_targets(mixed: Simulation, name: str, kind: str) 
     assert robot.data.read(name)[:, 2].tolist() == [-1.5, 9.0, 0.5]
     driven = robot.index.target_inputs(kind).joints
     changed = int((mixed.state != before).sum())
-    assert changed <= 2 * len(driven)  # the controls, and nothing beside them
+    assert changed <= 2 * len(driven)  # the controls, and nothing else
     with refused(mixed, "finite"):
         write(torch.full((1, 3), torch.nan))
     saved = mixed.snapshot()

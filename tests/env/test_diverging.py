@@ -1,4 +1,4 @@
-"""Worlds that diverge in training: ended, counted, kept, and begun anew."""
+"""Worlds that diverge in training: ended, counted, kept, and reset."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_diverged_world_is_ended_with_a_finite_reward(
     assert extras["log"]["Episode_Termination/diverged"] == 2
     assert extras["log"]["Divergence/count"] == 2
     assert env.divergence.count == 2
-    # They have begun anew, and the others have not noticed.
+    # They were reset; the others are unaffected.
     assert not env.sim.diverged.any()
     assert env.sim.time[[1, 3]].tolist() == [0.0, 0.0]
     twin.step(actions[2])

@@ -244,7 +244,7 @@ def test_a_configuration_is_not_changed_by_its_environment(make_cfg, given):
         ({"scale": float("nan")}, "scale nan"),
     ],
 )
-def test_bad_options_of_an_observation_are_told(make_env, options, told):
+def test_bad_options_of_an_observation_are_reported(make_env, options, told):
     term = ObservationTermCfg(observations.joint_pos_rel, **options)
     with pytest.raises(InvalidInputError, match=f"'policy/mine' has {told}"):
         make_env(observations=group(term))
@@ -271,7 +271,7 @@ def test_a_part_that_is_no_dictionary_is_named(make_env, part, value):
         make_env(**{part: value})
 
 
-def test_numbers_that_are_none_are_told(make_env):
+def test_numbers_that_are_none_are_reported(make_env):
     with pytest.raises(InvalidInputError, match=r"episode_length_s.*got '10'"):
         make_env(episode_length_s="10")
     heavy = RewardTermCfg(rewards.is_alive, weight="heavy")
@@ -285,7 +285,7 @@ def test_numbers_of_numpy_are_numbers(make_env):
     assert env.rewards.weight("mine") == 2.0
 
 
-def test_a_name_that_finds_several_elements_is_told(make_env):
+def test_a_name_that_finds_several_elements_is_reported(make_env):
     wrench = BodyWrenchActionCfg(body_name="t.*", force_scale=(1.0, 0.0, 0.0))
     with pytest.raises(InvalidInputError, match=r"'mine' is for one body.*trunk, th"):
         make_env(actions={"mine": wrench})
@@ -293,7 +293,7 @@ def test_a_name_that_finds_several_elements_is_told(make_env):
 
 @pytest.mark.parametrize("span", [(1.0, 0.0), (0.0, float("nan")), 1.0, (0.0,)])
 @pytest.mark.parametrize("field", ["lin_vel_x", "heading", "resampling_time_s"])
-def test_a_bad_range_of_a_command_is_told(make_env, field, span):
+def test_a_bad_range_of_a_command_is_reported(make_env, field, span):
     ranges = {"lin_vel_x": (0.0, 1.0), "resampling_time_s": (1.0, 2.0)} | {field: span}
     with pytest.raises(InvalidInputError, match=rf"command term 'mine' has {field}"):
         make_env(commands={"mine": VelocityCommandCfg(**ranges)})

@@ -44,7 +44,7 @@ def test_worlds_share_a_draw_in_any_batch(make_env, make_cfg):
         5, seed=3, events=event(events.randomize_mass, mass_range=(0.5, 1.5))
     )
     assert len(set(masses(own)[:, 0].tolist())) == 5
-    env.reset(seed=3, env_ids=[1, 4])  # draws anew, and the same
+    env.reset(seed=3, env_ids=[1, 4])  # draws again, and the same
     torch.testing.assert_close(masses(env), share)
     # What comes after is each world's own again.
     assert len(set(env.rng.uniform(slice(None), 1)[:, 0].tolist())) == 5

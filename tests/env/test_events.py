@@ -294,7 +294,7 @@ def test_parameters_change_in_the_reset_worlds_alone(make_env, given, engine):
     now = env.scene["robot"].data.body_mass
     assert torch.equal(now[[0, 1, 3]], mass[[0, 1, 3]])
     assert not torch.equal(now[2], mass[2])
-    # Forces of the last evaluation are not computed anew in the other worlds.
+    # Forces of the last evaluation are not recomputed in the other worlds.
     assert torch.equal(
         env.scene["robot"].data.actuator_force[[0, 1, 3]], force[[0, 1, 3]]
     )

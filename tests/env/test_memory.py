@@ -159,7 +159,7 @@ def test_a_class_that_cannot_be_called_is_refused():
         cartpole(mine=Silent)
 
 
-def test_wrong_parameters_of_a_class_term_are_told():
+def test_wrong_parameters_of_a_class_term_are_reported():
     class Scaled:
         def __init__(self, cfg, env):
             self.scale = cfg.params["scale"]

@@ -94,7 +94,7 @@ def test_what_does_not_fit_together_is_a_dictionary(make_env, given):
     assert env.observation_names["policy/joints"] == ["joints/hip", "joints/knee"]
 
 
-def test_terms_whose_names_end_alike_are_told_apart(make_env):
+def test_terms_whose_names_end_alike_are_distinguished(make_env):
     named = {"left/eye": picture, "right/eye": depth}
     env = make_env(observations=grouped(**named))
     assert list(env.observations["policy"]) == ["left/eye", "right/eye"]

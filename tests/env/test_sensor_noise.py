@@ -42,7 +42,7 @@ def test_white_noise_has_its_density(make_env) -> None:
     assert abs(apart) < 0.02
 
 
-def test_a_bias_stays_for_an_episode_and_is_drawn_anew(make_env) -> None:
+def test_a_bias_stays_for_an_episode_and_is_redrawn(make_env) -> None:
     seen = _observed(make_env, SensorNoise(bias_std=0.3, scale_std=0.1), 20, _ones)
     assert np.array_equal(seen[1], seen[20])
     expected = math.hypot(0.3, 0.1)

@@ -147,7 +147,7 @@ def test_the_error_of_a_second_episode_is_its_own(make_env):
     assert told[1] == pytest.approx(5.0, abs=1.5)
 
 
-def test_gains_are_told_at_the_joint(make_env):
+def test_gains_are_reported_at_the_joint(make_env):
     model = ROBOT.replace('joint="hip" kp="20" kv="1"', 'joint="hip" kp="5" gear="3"')
     scene = SceneCfg(entities={"robot": EntityCfg(model=model)}, timestep=None)
     env = make_env(2, scene=scene, events={})

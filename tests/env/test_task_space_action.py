@@ -53,7 +53,7 @@ def test_targets_are_those_of_mujocos_jacobian(make_env, load_row):
     np.testing.assert_allclose(found, expected, atol=1e-8)
 
 
-def test_the_site_goes_where_it_is_told(make_env):
+def test_the_site_follows_its_target(make_env):
     env = arm_env(make_env, translation_scale=0.01)
     robot = env.scene["robot"]
     start = robot.data.site_pos_w[:, 0].clone()

@@ -1,4 +1,4 @@
-"""The tasks that ship: they run, they stay finite, and they can be told apart."""
+"""The tasks that ship: they run, they stay finite, and they differ."""
 
 from __future__ import annotations
 

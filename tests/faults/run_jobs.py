@@ -46,7 +46,7 @@ class CollectJob(Job):
             made.append(
                 collect(self._cfg(), controller, folder, episodes=6, envs=2 + variant,
                         seed=4, engine=engine,
-                        told=lambda found, tried: work.note("episodes", count=tried))
+                        on_progress=lambda _, tried: work.note("episodes", count=tried))
             )  # fmt: skip
 
         for _ in range(TRIES):

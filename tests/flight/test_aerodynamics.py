@@ -310,7 +310,7 @@ def test_a_spinning_rotor_precesses_as_a_gyroscope_with_two_bodies():
         2.0, np.diag([0.02, 0.03, 0.04]), gravity=0.0, parts=parts, timestep=0.002,
         ang_vel_b=(0.6, -0.3, 0.4),
     )  # fmt: skip
-    # Beside the airframe's own rate: the load model's spin is against the airframe and
+    # With the airframe's own rate: the load model's spin is against the airframe and
     # steady, the bearing's is free, so its axial momentum is what stays.
     two.sim.data.qvel[:, 6] = spin
     assert moment[2, 2] == 4e-4

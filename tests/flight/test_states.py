@@ -269,7 +269,7 @@ def test_set_state_of_no_world_changes_nothing():
     assert torch.equal(flight.sim.state, before)
 
 
-def test_radians_beside_degrees():
+def test_radians_next_to_degrees():
     turn, spin = np.array([0.2, -0.3, 1.1]), np.array([0.7, -0.4, 0.9])
     flight = make(
         angles_E_to_BP1_izyx=None, roll_pitch_yaw=turn, omegas_BP1__E=None,

@@ -269,7 +269,7 @@ def test_next_step_leaves_worlds_that_go_on_alone():
 
 
 @pytest.mark.parametrize("ignored", [np.nan, 1e30])
-def test_next_step_takes_no_step_that_nobody_sees(ignored):
+def test_next_step_takes_no_unobserved_step(ignored):
     envs, plain = make("NextStep"), make("SameStep")
     for each in (envs, plain):
         each.reset(seed=2)

@@ -38,7 +38,7 @@ def test_the_critic_sees_its_own_group_where_there_is_one():
 
 
 @pytest.mark.parametrize("finite", [False, True])
-def test_time_outs_are_told_apart_from_falls(finite):
+def test_time_outs_are_distinguished_from_falls(finite):
     cfg = tasks.make_cfg("Cartpole-Balance")
     cfg.episode_length_s = 0.1
     cfg.is_finite_horizon = finite

@@ -100,10 +100,14 @@ def test_attributes_belong_to_all_worlds():
     envs = StableBaselines3VecEnv("Cartpole-Balance", 3)
     assert envs.get_attr("num_envs") == [3, 3, 3]
     assert envs.get_attr("render_mode", indices=[0, 2]) == [None, None]
+    envs.set_attr("mark", 5, indices=[2, 0, 1])
+    assert envs.get_attr("mark") == [5, 5, 5]
+    for indices in ([0, 2], 1):
+        with pytest.raises(SimStateError, match="all worlds at once"):
+            envs.set_attr("mark", 7, indices=indices)
+    assert envs.get_attr("mark") == [5, 5, 5]
     assert envs.env_is_wrapped(VecMonitor) == [False] * 3
     assert not envs.has_attr("no_such_thing")
-    with pytest.raises(SimStateError, match="all worlds at once"):
-        envs.set_attr("log", {}, indices=[1])
     with pytest.raises(SimStateError, match="step_async first"):
         envs.step_wait()
 

@@ -1,4 +1,4 @@
-"""Whose a difference on warp is: MuJoCo Warp's is told as such, ours is a failure."""
+"""Differences on warp: MuJoCo Warp's is reported as such, ours is a failure."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ HELD = (
 
 
 @pytest.mark.parametrize("more", ["", HELD], ids=["free", "held"])
-def test_what_mujoco_warp_does_differently_is_told_as_its_own(more):
+def test_what_mujoco_warp_does_differently_is_reported_as_such(more):
     """Also where we mend what MuJoCo Warp gets wrong: the velocities of a connect."""
     report = oracles.check(scene(SUNK.replace("</mujoco>", f"{more}</mujoco>")), "warp")
     assert report.passed, str(report)

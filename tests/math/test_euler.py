@@ -82,22 +82,22 @@ def test_angles_are_wrapped_to_half_a_turn():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_wrapped_angle_is_never_beyond_half_a_turn(dtype):
-    """Also where the difference is rounded: at odd multiples, and just beside them."""
+    """Also where the difference is rounded: at odd multiples, and just next to them."""
     half = torch.arange(-199, 200, 2).to(dtype) * torch.pi
-    beside = [torch.nextafter(half, half + sign) for sign in (-1, 1)]
-    found = euler.wrap(torch.cat([half, *beside]))
+    near = [torch.nextafter(half, half + sign) for sign in (-1, 1)]
+    found = euler.wrap(torch.cat([half, *near]))
     assert float(found.max()) <= torch.tensor(torch.pi, dtype=dtype)
     assert float(found.min()) >= -torch.tensor(torch.pi, dtype=dtype)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
-@pytest.mark.parametrize("beside", [1e-13, 1e-9, 1e-4])
+@pytest.mark.parametrize("near", [1e-13, 1e-9, 1e-4])
 @pytest.mark.parametrize("sequence", euler.SEQUENCES)
-def test_beside_a_pole_the_rotation_is_the_same(sequence, beside, scale):
-    """Both outer turns are told there, and a length does not matter."""
+def test_near_a_pole_the_rotation_is_the_same(sequence, near, scale):
+    """Both outer angles are determined there, and a length does not matter."""
     proper = sequence[1] == sequence[3]
     listed = [0, 1, 2] if proper else ["xyz".index(letter) for letter in sequence[1:]]
-    for pole in (beside, math.pi - beside):
+    for pole in (near, math.pi - near):
         angles = torch.zeros(3, dtype=torch.float64)
         middle = pole if proper else pole - math.pi / 2
         angles[listed] = torch.tensor([0.7, middle, -0.4], dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""simstate beside Basilisk, JSBSim, brahe, ambiance and DE421: `make test-peers`.
+"""simstate next to Basilisk, JSBSim, brahe, ambiance and DE421: `make test-peers`.
 
 Each runs in the peers' environment by a script of this folder; here the same case is
 run by simstate, the greatest differences are printed, and too great ones fail.

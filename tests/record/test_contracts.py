@@ -352,7 +352,7 @@ SHIPPED = [
 
 @pytest.mark.parametrize(("name", "term"), SHIPPED, ids=[name for name, _ in SHIPPED])
 def test_docstring_and_contract_of_a_term_agree(name, term):
-    told = term.contract.told
+    told = term.contract.value
     units = re.findall(r"\[([^\]]+)\]", term.__doc__)
     if isinstance(told, list):
         assert units == [", ".join(dict.fromkeys(one.unit for one in told))]
@@ -363,7 +363,7 @@ def test_docstring_and_contract_of_a_term_agree(name, term):
         )
 
 
-def test_scales_multiply_and_what_nobody_said_has_none():
+def test_scales_multiply_and_the_default_is_none():
     assert Contract("rad").scaled(0.5).scaled(0.5).unit_text == "0.25 rad"
     assert PURE.scaled(4.0).unit_text == "4"
     assert Contract("m, 1").scaled(2.0).unit_text == "2 (m, 1)"

@@ -210,7 +210,7 @@ def test_every_quantity_can_be_recorded(make_sim, tmp_path):
             )
 
 
-def test_time_goes_on_where_worlds_begin_anew(make_sim, tmp_path, monkeypatch):
+def test_time_continues_where_worlds_are_reset(make_sim, tmp_path, monkeypatch):
     sim, drawn = make_sim(3), []
     sim.step(5)  # the recording begins later than the worlds
     with sim.record(tmp_path / "a.simrec", quantities=["arm.joint_pos"], every=0.008):

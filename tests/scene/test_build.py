@@ -404,7 +404,7 @@ def test_the_merged_model_moves_as_the_model_alone() -> None:
     np.testing.assert_allclose(ours.sensordata, theirs.sensordata, atol=1e-7)
 
 
-def test_keyframes_keep_every_part_beside_another_entity() -> None:
+def test_keyframes_keep_every_part_next_to_another_entity() -> None:
     own = Model.from_xml_string(DEGREE)
     cfg = SceneCfg(
         entities={

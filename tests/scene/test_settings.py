@@ -122,7 +122,7 @@ def test_a_choice_is_the_word_of_mjcf_or_its_number(name: str, word: str) -> Non
         assert getattr(model_of(ball(), options={name: given}).opt, name) == number
 
 
-def test_choices_that_differ_are_told_by_their_words() -> None:
+def test_choices_that_differ_are_reported_by_their_words() -> None:
     two = [ball(f'<option integrator="{word}"/>') for word in ("RK4", "implicitfast")]
     with pytest.raises(ModelError, match=r"\(e0: RK4, e1: implicitfast\)"):
         model_of(*two)

@@ -122,7 +122,7 @@ def test_sleep_is_refused_because_it_is_not_in_the_state():
 def test_a_reset_is_the_same_whether_defaults_were_written_or_not(
     make_sim, engine, monkeypatch
 ):
-    """The short way, for defaults that nobody wrote to, leads to the same bits."""
+    """The short way, for defaults that were not written to, leads to the same bits."""
     short, long = make_sim(engine, num_envs=3), make_sim(engine, num_envs=3)
     robot = long.scene["model"]
     for sim in (short, long):

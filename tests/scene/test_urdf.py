@@ -147,7 +147,7 @@ def test_a_folder_of_the_packages_name_above_the_file_is_found(
     assert build_scene(scene(path)).model.nmesh == 1
 
 
-def test_a_package_beside_is_found_by_its_package_xml(
+def test_a_package_next_to_it_is_found_by_its_package_xml(
     tmp_path: Path, meshes: Path
 ) -> None:
     path = saved(tmp_path / "arm_bringup" / "urdf", urdf())
@@ -160,7 +160,7 @@ def test_a_package_beside_is_found_by_its_package_xml(
     assert build_scene(scene(path)).model.nmesh == 1
 
 
-def test_paths_beside_the_file_and_file_urls(tmp_path: Path, meshes: Path) -> None:
+def test_paths_next_to_the_file_and_file_urls(tmp_path: Path, meshes: Path) -> None:
     box = meshes / "meshes" / "collision" / "upper_box.stl"
     show = meshes / "meshes" / "visual" / "upper.stl"
     for visual, collision in (

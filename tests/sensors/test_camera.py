@@ -375,7 +375,7 @@ def test_a_write_without_a_step_changes_the_image(sim):
 def test_an_image_is_kept_until_the_state_changes(sim, rendered):
     camera = sim.cameras["front"]
     put_ball(sim, (1.2, 0.1, 0.0), (1.2, 0.1, 0.0), (1.2, 0.1, 0.0))
-    assert not rendered  # nobody has looked yet
+    assert not rendered  # nothing was read yet
     for _ in range(2):
         assert camera.rgb.shape
         assert camera.depth.shape

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 
 import pytest
 import torch
 from tests.sensors.heap import heap, stir
+from tests.view.scenes import make_sim
 from torch import Tensor
 
 from simstate import ContactCfg, EntityCfg, EntityData, ModelError, SceneCfg, Simulation
+from simstate.world.declared import Reading
 
 REMEMBERED = (
     "air_time", "contact_time", "last_air_time", "last_contact_time",
@@ -48,6 +51,29 @@ def test_only_views_and_memory_follow_the_worlds(sim):
     ]
     assert moved == []
     assert sum(map(len, read.values())) > 300
+
+
+def test_declared_shapes_are_those_of_the_values(sim):
+    """Words are sizes, which are the same wherever a sensor has them."""
+    sensors = [*sim.contacts.values(), *make_sim(3).rays.values()]
+    checked = 0
+    for sensor in sensors:
+        sizes: dict[str, int] = {}
+        for name in dir(type(sensor)):
+            reading = inspect.getattr_static(type(sensor), name)
+            if not isinstance(reading, Reading):
+                continue
+            shape = getattr(sensor, name).shape
+            assert len(shape) == 1 + len(reading.shape), name
+            assert shape[0] == 3
+            for size, word in zip(shape[1:], reading.shape, strict=True):
+                if isinstance(word, str):
+                    assert sizes.setdefault(word, size) == size, name
+                else:
+                    assert word == size, name
+                checked += 1
+            assert (reading.axes == "–") == (shape[-1] != 3 or 3 not in reading.shape)
+    assert checked > 100
 
 
 def test_an_entity_without_a_body_has_no_quantities_of_a_root(sim):

@@ -23,7 +23,7 @@ GYMNASIUM = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
 
 
 def asked_for() -> list[str]:
-    """The simulators beside ours that the tests run on.
+    """The simulators other than ours that the tests run on.
 
     SIMSTATE_SIMULATORS names those that must be there (`make test-simulators` sets it);
     without it, it is those that happen to be installed.
@@ -36,7 +36,7 @@ def asked_for() -> list[str]:
 
 
 WORLDS = 3
-"""How many worlds tests have where it does not matter: MJX compiles anew for another
+"""How many worlds tests have where it does not matter: MJX compiles again for another
 number, which takes minutes."""
 register(looped.INFO)
 OTHERS = [looped.NAME, *asked_for()]

@@ -138,7 +138,7 @@ SPINNING = """
 
 
 @pytest.mark.parametrize("key", OTHERS)
-def test_a_free_body_beside_a_servo_is_explained(key):
+def test_a_free_body_next_to_a_servo_is_explained(key):
     """MuJoCo's implicitfast has gyroscopic forces of such a body implicitly."""
     robot = scene().entities["robot"]
     plate = EntityCfg(model=SPINNING)
@@ -261,7 +261,7 @@ def test_report_as_json_and_text(capsys, tmp_path):
     assert plot.stat().st_size > 5000
 
 
-def test_bad_calls_are_told():
+def test_bad_calls_are_reported():
     with pytest.raises(InvalidInputError, match="states"):
         align(scene(), "native", states=0)
     with pytest.raises(InvalidInputError, match="seconds"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import subprocess
 import sys
 import tomllib
@@ -28,6 +29,7 @@ from simstate.simulators import (
     register,
 )
 from simstate.simulators.capabilities import Capabilities
+from simstate.simulators.parameters import ParameterDifference
 
 FOREIGN = ("pydrake", "jax", "newton", "warp", "mujoco_warp", "onnxruntime")
 
@@ -111,7 +113,7 @@ def test_features_are_found_by_element():
     assert found["ball joints"] == ("ball",)
     assert found["mocap bodies"] == ("target",)
     assert found["connects and welds"] == ("leash",)
-    assert found["actuators with a state of their own"] == ("wrist",)
+    assert found["actuators with state"] == ("wrist",)
     assert found["position servos"] == ("elbow",)
     assert found["motors"] == ("push",)
     assert found["tendons"] == ("sum", "cord")
@@ -140,3 +142,34 @@ def test_what_a_model_needs_and_drake_lacks_is_known_without_drake():
     }
     assert missing["gravity compensation"].why == "gravity acts in full"
     assert not info("native").capabilities.missing(arm)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "error"),
+    [
+        ((1.0, math.inf), (1.0, math.inf), 0.0),
+        ((1.0, math.inf), (3.5, math.inf), 2.5),
+        ((4.0, -2.0), (1.0, 3.0), 5.0),
+        ((1.0, math.inf), (1.0, 2.0), math.inf),
+        ((2.0, 2.0), (2.0, 2.0), 0.0),
+    ],
+)
+def test_the_error_of_a_parameter_is_its_largest_difference(ours, theirs, error):
+    found = ParameterDifference("mass", "it", ours, theirs, "kg", dropped=False)
+    assert found.error == error
+
+
+@pytest.mark.parametrize(
+    ("package", "installed"),
+    [
+        (None, True), ("mujoco", True), ("mujoco.batch", True),
+        ("no_such_library", False), ("no_such_library.part", False),
+        ("mujoco.no_such_part", False),
+    ],
+)  # fmt: skip
+def test_a_simulator_is_installed_if_its_package_is_there(package, installed):
+    one = dataclasses.replace(next(iter(SIMULATORS.values())), package=package)
+    assert one.installed is installed
+    if not installed:
+        with pytest.raises(SimStateError, match="pip install"):
+            one.require()

@@ -230,7 +230,7 @@ def alignment(**changes) -> Alignment:
     return Alignment("arm", (one,), 3, {"third": "No [meshes]."})
 
 
-def test_a_cause_is_told_with_its_greatest_effect():
+def test_a_cause_is_reported_with_its_largest_effect():
     found = alignment()["other"].causes
     assert {name: one.left for name, one in found.items()} == {
         "mass": 3.0,

@@ -88,7 +88,7 @@ def test_it_moves_as_the_model_does_without_the_flags(off, integrator):
 
 
 @pytest.mark.parametrize("off", ["", "gravity", "actuation", "spring"])
-def test_it_compiles_anew_to_the_same_motion(off):
+def test_it_compiles_again_to_the_same_motion(off):
     model = links(f'{off}="disable"' if off else "", "implicitfast")
     assert np.allclose(
         step_of(recompiled(plain_model(model))), step_of(model), rtol=0, atol=1e-12
@@ -121,7 +121,7 @@ SUITE = sorted(
 
 
 @pytest.mark.parametrize("name", SUITE)
-def test_models_of_others_compile_anew_to_the_same_motion(name):
+def test_models_of_others_compile_again_to_the_same_motion(name):
     """Flags, filtered and muscle-like actuators, sites, tendons, couplings."""
     model = mujoco.MjModel.from_xml_path(str(FOREIGN[name]))
     again = recompiled(plain_model(model))
@@ -146,7 +146,7 @@ PAIR = """
 """
 
 
-def test_contact_pairs_are_compiled_anew():
+def test_contact_pairs_are_compiled_again():
     model = mujoco.MjModel.from_xml_string(PAIR.format(flag=""))
     assert features(model)["contact pairs"] == ("floor and a",)
     again = recompiled(model)
@@ -170,7 +170,7 @@ def test_what_is_switched_off_is_no_feature_and_no_parameter():
 def test_actuators_are_declared_by_what_others_cannot_do_with_them():
     found = features(links())
     assert found["actuators other than servos and motors"] == ("actuator_2",)
-    assert found["actuators with a state of their own"] == ("actuator_3",)
+    assert found["actuators with state"] == ("actuator_3",)
     assert found["actuators on sites, bodies and cranks"] == ("actuator_4",)
     assert found["higher powers of springs and dampers"] == ("j", "t")
 
@@ -253,8 +253,8 @@ def test_controls_go_to_the_actuators_that_a_simulator_has(key):
     mujoco.mj_step(model, data, 10)
     moved = simulator.read([0]).qvel[0]
     assert np.allclose(moved, data.qvel, atol=0.03 * np.abs(data.qvel).max())
-    if "actuators with a state of their own" in simulator.capabilities.lacks:
-        assert "actuators with a state of their own" in simulator.missing
+    if "actuators with state" in simulator.capabilities.lacks:
+        assert "actuators with state" in simulator.missing
 
 
 @pytest.mark.parametrize("key", only("newton"))
@@ -327,7 +327,7 @@ def test_mjx_is_not_stopped_by_what_moves_nothing(key):
         put_model(touching)
 
 
-def test_a_height_field_compiles_anew_to_the_same_ground():
+def test_a_height_field_compiles_again_to_the_same_ground():
     """A ball that rolls on it does the same, and rays hit the same heights."""
     rng = np.random.default_rng(3)
     heights = " ".join(f"{x:.6f}" for x in rng.random(63))

@@ -77,7 +77,7 @@ def test_columns_are_matched_by_name(env, tmp_path):
     assert other.task == task_of(shuffled) == "Quadruped-Velocity"
 
 
-def test_a_policy_that_does_not_fit_is_told(env, tmp_path):
+def test_a_policy_that_does_not_fit_is_reported(env, tmp_path):
     size = (env.action_dim, env.observation_dims["policy"])
     weights = np.zeros(size)
     names = ["other", *env.observation_names["policy"][1:]]

@@ -1,4 +1,4 @@
-"""A model with one of everything: written anew, compared, overwritten, declared."""
+"""A model with one of everything: written again, compared, overwritten, declared."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def moving(model: mujoco.MjModel, seed: int = 3) -> mujoco.MjData:
     return data
 
 
-def test_written_anew_it_is_the_same_model():
+def test_written_again_it_is_the_same_model():
     model = rich()
     again = recompiled(model)
     assert differing(model, again) == []
@@ -275,7 +275,7 @@ def test_features_are_those_that_the_model_has():
             "thrust", "reach", "crank", "stick",
         ),
         "actuators other than servos and motors": ("crank", "stick"),
-        "actuators with a state of their own": ("filter", "wind", "muscle"),
+        "actuators with state": ("filter", "wind", "muscle"),
         "force limits": ("servo",),
         "tendons": ("sum", "cord"),
         "linear couplings": ("line",),
@@ -385,7 +385,7 @@ def test_differences_say_what_they_are():
     found = compare_parameters(values, others, 1e-9)
     gone = {(d.kind, d.element): d for d in found}
     assert all(d.dropped for d in found)
-    # A place or an axis has no value for nothing, and gravity is not told.
+    # A place or an axis has no value for nothing, and gravity is not reported.
     assert not {"joint axis", "time step", "gravity"} & {d.kind for d in found}
     limits = gone["joint range", "shoulder"]
     assert limits.theirs == (-np.inf, np.inf)

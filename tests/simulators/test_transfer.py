@@ -85,7 +85,7 @@ def test_names_units_and_zeros_are_mapped_both_ways():
     assert torch.allclose(ours.dof_vel, state.dof_vel, atol=1e-15)
 
 
-def test_a_map_that_fits_nothing_is_told():
+def test_a_map_that_fits_nothing_is_reported():
     state = filled(robot_scene(), 1, seed=1).get_states(mode="tensor")
     other = Simulation(robot_scene())
     with pytest.raises(UnknownNameError, match="Did you mean 'elbow'"):
@@ -178,7 +178,7 @@ def test_states_in_a_file_are_the_states(tmp_path):
     assert not len(diff(other.get_states(mode="tensor"), state, 1e-12))
 
 
-def test_a_damaged_file_is_told(tmp_path):
+def test_a_damaged_file_is_reported(tmp_path):
     path = tmp_path / "states.npz"
     with pytest.raises(SnapshotError, match="There is no file"):
         load_states(path)

@@ -27,6 +27,7 @@ from simstate.space import (
     read_gfc,
     zonal_coefficients,
 )
+from simstate.space.coefficients import MAX_DEGREE, _degree
 
 F64 = torch.float64
 ZERO = torch.zeros(1, dtype=F64)
@@ -39,6 +40,16 @@ PLACES = np.array([[6.5e6, 1.7e6, 2.5e6], [-3e6, 4e6, -5.6e6], [1e3, -2e3, 7e6]]
 def test_coefficients_are_square_and_of_one_shape(c, s):
     with pytest.raises(InvalidInputError, match="square and of one shape"):
         HarmonicCoefficients("it", 4e14, 6e6, torch.zeros(c), torch.zeros(s))
+
+
+@pytest.mark.parametrize("degree", ["-1", "1e3", str(MAX_DEGREE + 1), "9" * 9, "x"])
+def test_degrees_that_no_file_has_are_named(tmp_path, degree):
+    path = tmp_path / "field.gfc"
+    path.write_text(f"max_degree {degree}\nend_of_head\n")
+    with pytest.raises(ModelError, match="states max_degree"):
+        _degree(path, degree)
+    assert _degree(path, str(MAX_DEGREE)) == MAX_DEGREE
+    assert _degree(path, " 0 ") == 0
 
 
 def potential(field, x, y, z):
@@ -181,7 +192,7 @@ def orbiting(gravity, r0, v0, num_envs=2, dt=1900.0, tolerance=1e-11):
 
 
 def test_an_orbit_with_harmonics_over_two_revolutions():
-    """EGM2008 to degree 4 on a turning Earth, against equations written anew."""
+    """EGM2008 to degree 4 on a turning Earth, against independent equations."""
     field = earth_coefficients(4)
     r0, v0 = np.array([6.8e6, 1e5, 2e5]), np.array([-300.0, 5300.0, 5500.0])
     rotation = UniformRotation(7.292115e-5, 0.4)

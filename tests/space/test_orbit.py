@@ -10,6 +10,7 @@ import pytest
 import spiceypy as spice
 import torch
 
+from simstate import space
 from simstate.base.errors import InvalidInputError, ShapeError
 from simstate.space import (
     EARTH,
@@ -353,3 +354,21 @@ def test_secular_rates_are_those_of_the_averaged_potential():
     open_ = OrbitalElements(*parts[:1], torch.ones(1, dtype=F64), *parts[2:], MU)
     with pytest.raises(InvalidInputError, match="closed orbits"):
         j2_rates(open_)
+
+
+@pytest.mark.parametrize(
+    "name", ["rtn_from_eci", "eci_from_rtn", "lvlh_from_eci", "eci_from_lvlh"]
+)
+def test_batches_of_craft_and_chiefs_must_broadcast(name):
+    function = getattr(space, name)
+    rng = np.random.default_rng(3)
+    craft = [torch.as_tensor(rng.normal(size=(4, 2, 3))) for _ in range(2)]
+    chief = [torch.as_tensor(rng.normal(size=(2, 3)) + 5.0) for _ in range(2)]
+    found = function(*craft, *chief)
+    one = function(*(x[3, 1] for x in craft), *(x[1] for x in chief))
+    for whole, single in zip(found, one, strict=True):
+        torch.testing.assert_close(whole[3, 1], single)
+    with pytest.raises(ShapeError, match="position"):
+        function(craft[0][:, :1].expand(4, 3, 3), craft[1], *chief)
+    with pytest.raises(ShapeError, match="chief"):
+        function(*craft, *(torch.cat([x, x[:1]]) for x in chief))

@@ -1,4 +1,4 @@
-"""Wheels, gyros and thrusters against equations of motion that were written anew."""
+"""Wheels, gyros and thrusters against independent equations of motion."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def test_a_value_at_reset_that_makes_no_sense_is_refused(reset):
         assert torch.equal(other.snapshot().slots[key], value), key
 
 
-def test_memory_of_another_version_of_a_term_is_told():
+def test_memory_of_another_version_of_a_term_is_reported():
     def counting_more(env):
         return env.memory("count", (2,)).sum(1)
 

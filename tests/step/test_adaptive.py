@@ -131,7 +131,7 @@ def run(sim, steps):
 
 
 def test_the_step_size_goes_on_from_call_to_call():
-    """A second call does not guess anew, which would cost evaluations."""
+    """A second call does not guess again, which would cost evaluations."""
     sim, other = unlike(), unlike()
     sim.step(10)
     end, second = run(sim, 10)
@@ -223,6 +223,11 @@ def test_the_element_that_cannot_be_met_is_that_of_its_world(world, joint):
     sim.data.qpos[world, column] = 0.5
     with pytest.raises(IntegrationError, match=rf"world {world} .*{joint}"):
         sim.step(40)
+    loose = DP54(atol={"qpos": 1e3, "qvel": 1e-13}, rtol=1e-13, min_step=0.02)
+    fast = Simulation(scene, 4, integrator=loose)
+    fast.data.qpos[world, column] = 0.5
+    with pytest.raises(IntegrationError, match=rf"world {world} .* qvel of .*{joint}"):
+        fast.step(40)
 
 
 def test_metres_and_radians_have_tolerances_of_their_own(truth):

@@ -233,7 +233,7 @@ def test_nothing_passes_through_the_ground_whatever_the_tolerance(scheme, tolera
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("tolerance", [1e-2, 1e-7])
 def test_a_bullet_does_not_miss_a_thin_wall(scheme, tolerance):
-    """It crosses 4 mm in 13 µs; the stages of a step of 20 ms all lie beside it."""
+    """It crosses 4 mm in 13 µs; the stages of a step of 20 ms all lie outside it."""
     model = mujoco.MjModel.from_xml_string(BULLET)
     model.opt.timestep = 0.02
     sim = Simulation(model, integrator=scheme(rtol=tolerance, atol=tolerance))

@@ -67,6 +67,33 @@ def test_tides_are_those_of_high_precision():
     np.testing.assert_allclose(got, want, rtol=1e-8, atol=1e-14)
 
 
+def test_masses_that_are_not_at_the_origin_pull_a_frame_and_what_is_in_it():
+    """Compare with the same worlds in an inertial frame, far from its origin."""
+    mu, places = [4.0, 2.5], [[3.0, -7.0, 2.0], [-6.0, 4.0, -5.0]]
+    place, speed = torch.tensor([1.0, 2.0, -1.5]), torch.tensor([0.3, -0.2, 0.4])
+    offset = torch.tensor([[0.5, -0.4, 0.3], [-0.2, 0.6, 0.1]]).double()
+    model = mujoco.MjModel.from_xml_string(BODY.replace('"1"', '"0.01"'))
+    frames, ends = [], []
+    for is_moving in (True, False):
+        sim = Simulation(model, 2, integrator=RK4())
+        gravity = PointMassGravity(mu, places, gradient_torque=False)
+        sim.data.qpos[:, :3] = offset
+        if is_moving:
+            frames.append(MovingFrame(gravity, place, speed))
+            sim.add_process(frames[0])
+        else:
+            sim.add_force(gravity)
+            sim.data.qpos[:, :3] += place
+            sim.data.qvel[:, :3] += speed
+        sim.step(100)
+        found = sim.data.qpos[:, :3].clone()
+        if is_moving:
+            found = frames[0].root_link_pos_w(sim.scene["model"])
+        ends.append(found)
+    assert float((ends[1] - place - speed - offset).norm(dim=1).min()) > 1e-2
+    torch.testing.assert_close(ends[0], ends[1], rtol=0, atol=1e-9)
+
+
 def test_relative_motion_is_clohessy_wiltshires():
     sim, _ = orbiting((10.0, 0.0, 5.0))
     n = SPEED / RADIUS

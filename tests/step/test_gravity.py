@@ -198,7 +198,7 @@ def test_wrong_combinations_raise():
 
 
 def test_two_fixed_centres_and_several_craft_of_their_own_fields():
-    """Legitimate sums: masses that nobody moves; a field for each entity."""
+    """Legitimate sums: masses that do not move; a field for each entity."""
     craft().add_force(PointMassGravity([MU, MU], [[0, 0, 0], [2e7, 0, 0]]))
     with pytest.raises(ShapeError, match="masses"):
         PointMassGravity([MU, MU], [[0, 0, 0]])

@@ -508,7 +508,7 @@ def test_every_seed_that_a_simulation_takes_seeds_its_noise():
 
 @pytest.mark.parametrize("scheme", [EulerMaruyama, SRIW1, W2Ito1])
 def test_seeding_some_worlds_leaves_the_noise_of_the_others(scheme):
-    """World 2 of three starts anew, by the seed; 0 and 1 go on as in a twin."""
+    """World 2 of three is reseeded; 0 and 1 continue as in a twin."""
     sim, twin = ou_run(1, 3, scheme), ou_run(1, 3, scheme)
     other = ou_run(9, 3, scheme)
     for each in (sim, twin, other):

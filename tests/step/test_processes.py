@@ -136,7 +136,7 @@ def test_geometric_brownian_has_its_moments():
 
 @pytest.mark.parametrize("name", ["", "qpos", "qvel", "act", "mass"])
 def test_a_name_of_the_mechanics_is_refused(name):
-    with pytest.raises(InvalidInputError, match="name of its own"):
+    with pytest.raises(InvalidInputError, match="unique name"):
         Oscillator(name, [0.0, 0.0])
 
 

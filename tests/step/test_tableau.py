@@ -164,7 +164,7 @@ def test_first_same_as_last_is_detected():
         name for name in READY if SCHEMES[name.lower()].tableau.is_first_same_as_last
     }
     # Of the ready ones, those whose last stage is at the accepted solution.
-    # DOP853 is written with its twelve stages, and evaluates its start anew.
+    # DOP853 is written with its twelve stages, and evaluates its start again.
     assert found == {"BS32", "DP54"}
 
 

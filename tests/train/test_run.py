@@ -90,7 +90,7 @@ def _here() -> list[str]:
 def test_the_log_has_every_update_once_after_a_resume(tmp_path):
     TrainingRun(settings(), tmp_path).learn(5, quiet)
     (tmp_path / "model_5.npz").unlink()  # as if it had died while the fifth was new
-    time.sleep(1.1)  # event files are told apart by the second
+    time.sleep(1.1)  # names of event files differ by the second
     TrainingRun.resume(tmp_path).learn(6, quiet)
     log = EventAccumulator(str(tmp_path))
     log.Reload()

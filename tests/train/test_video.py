@@ -50,7 +50,7 @@ def test_a_second_of_the_film_is_a_second_of_the_simulation():
     assert len(shown(Counting(0.02), 2.0, 30.0)) == 60
 
 
-def test_a_world_whose_time_is_up_begins_anew():
+def test_a_world_whose_time_is_up_is_reset():
     assert shown(Counting(0.1, limit=3), 0.8, 10.0) == [0, 1, 2, 0, 1, 2, 0, 1]
 
 

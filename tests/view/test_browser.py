@@ -95,7 +95,7 @@ def test_the_buttons_of_the_page_act(
 
 
 @pytest.mark.browser
-def test_a_recording_and_another_beside_it_in_the_page(
+def test_a_recording_and_another_next_to_it_in_the_page(
     browser: Chromium, tmp_path: Path
 ) -> None:
     paths = [tmp_path / "one.simrec", tmp_path / "other.simrec"]

@@ -94,7 +94,7 @@ def test_sliders_have_the_units_of_what_they_write(
     assert "robot/wrist [m]" in labels
 
 
-def test_a_client_that_leaves_before_its_picture_is_told_of(
+def test_a_client_that_leaves_before_its_picture_is_reported(
     sim: Simulation, viewer: Viewer
 ) -> None:
     gone = Client(viewer.url)

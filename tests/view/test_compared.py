@@ -256,8 +256,8 @@ def test_two_recordings_are_compared_at_the_same_time(tmp_path: Path) -> None:
         pair.join()
 
 
-def test_a_recording_beside_its_inputs_in_another_simulator(tmp_path: Path) -> None:
-    """Plain MuJoCo takes the same steps; it is not told of wrenches on bodies."""
+def test_a_recording_next_to_its_inputs_in_another_simulator(tmp_path: Path) -> None:
+    """Plain MuJoCo takes the same steps; wrenches on bodies are not passed on."""
     path = recorded(tmp_path / "run.simrec", 3.0)
     viewed = Viewed(str(path), None, None, None, 0.0, 0, "native", "cpu")
     with ExitStack() as stack:
@@ -280,7 +280,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="another model"):
         ComparedCourse(course_of(sim), RecordedCourse.open(path), "it")
     alike = course_of(Simulation(scene(), 3))
-    with pytest.raises(InvalidInputError, match="go on by themselves"):
+    with pytest.raises(InvalidInputError, match="step by themselves"):
         ComparedCourse(alike, RecordedCourse.open(path), "it")
 
 

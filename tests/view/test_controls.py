@@ -185,10 +185,12 @@ def test_worlds_lie_on_a_grid_about_the_origin(count: int) -> None:
     assert shown_worlds(0, 40, 3) == [0, 1, 2]
 
 
-def test_plots_are_numbered(viewer: Viewer, client: Client) -> None:
-    client.control("play")
-    labels = [m["props"].get("label") for m in client.messages if m.get("props")]
+def test_plots_are_numbered(viewer: Viewer) -> None:
+    fresh = Client(viewer.url, close_timeout=0.3)
     count = len(viewer.panel.plots)
     assert count >= 1
+    fresh.control(f"plot {count}")
+    labels = [m["props"].get("label") for m in fresh.messages if m.get("props")]
+    fresh.close()
     folders = [text for text in labels if str(text).startswith("plot ")]
     assert folders[:count] == [f"plot {k}" for k in range(1, count + 1)]

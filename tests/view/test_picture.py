@@ -55,7 +55,7 @@ def test_bodies_are_drawn_at_their_places_in_the_grid(
     sim: Simulation, viewer: Viewer
 ) -> None:
     sim.step(7)
-    viewer._frames = 0  # draw although nobody looks
+    viewer._frames = 0  # draw although no client is connected
     viewer.show()
     places = meshes(viewer)
     assert {world for world, _ in places} == {0, 1, 2, 3}

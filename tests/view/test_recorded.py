@@ -62,7 +62,7 @@ def test_the_worlds_are_where_they_were_at_every_step(path: Path) -> None:
         course.go_to(40)
         with pytest.raises(InvalidInputError, match="ends here"):
             course.advance()
-        with pytest.raises(InvalidInputError, match="not changed"):
+        with pytest.raises(InvalidInputError, match="cannot be changed"):
             course.restore(course.snapshot())
 
 

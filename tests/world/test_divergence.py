@@ -370,7 +370,7 @@ def test_a_read_that_evaluates_a_bad_world_names_it(started, engine):
         _ = sim.scene["model"].data.body_link_acc_w
 
 
-def test_marked_worlds_are_not_told_of_again(started, engine):
+def test_marked_worlds_are_not_reported_again(started, engine):
     sim = started("mask")
     sim.data.ctrl[BAD, 2] = float("nan")
     sim.step()

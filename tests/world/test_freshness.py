@@ -401,7 +401,7 @@ def test_body_accelerations_leave_the_last_evaluation_alone(make_sim, engine):
 
 
 @pytest.mark.parametrize("name", ["actuator_force", "qfrc_actuator", "qacc"])
-def test_body_accelerations_leave_fields_alone_that_nobody_has_read(
+def test_body_accelerations_leave_fields_alone_that_were_not_read(
     make_sim, engine, name
 ):
     sim, other = make_sim(engine), make_sim(engine)

@@ -57,7 +57,7 @@ def test_a_world_draws_the_same_in_any_batch():
     assert torch.equal(whole, torch.cat(parts))
 
 
-def test_the_first_world_is_number_0_unless_told():
+def test_the_first_world_is_number_0_by_default():
     unnumbered = WorldRandom(Ledger(3, torch.device("cpu")), 9)
     assert torch.equal(unnumbered.uniform(ALL, 4), streams(3, 9).uniform(ALL, 4))
 

@@ -60,7 +60,7 @@ def test_rows_of_the_state_that_are_held_can_be_written_later(engine):
     assert sim.data.qpos[:, 2].tolist() == [7.0, 7.0]
 
 
-def test_memory_that_was_given_away_is_always_told():
+def test_memory_that_was_given_away_is_always_reported():
     sim = falling()
     own = sim.data.qpos
     own.data = torch.zeros_like(own)

@@ -17,7 +17,7 @@ _INNER = (_PACKAGE, contextlib.__file__)
 class SimStateError(Exception):
     """The parent of every error that simstate raises on purpose.
 
-    Beside its text it has data, where there are any: the `name` that it is about, the
+    In addition to its text it may have data: the `name` that it is about, the
     names that are `known`, the `shape` that was given, the `worlds` concerned.
     """
 

@@ -123,7 +123,7 @@ def naming_errors(path: Path, verb: str) -> Generator[None]:
 def reason_of(error: OSError) -> str:
     """Why a file could not be written, as the system says it.
 
-    Libraries that write files put paragraphs of their own around it.
+    Libraries that write files add paragraphs around it.
     """
     return os.strerror(error.errno) if error.errno else str(error)
 
@@ -159,7 +159,7 @@ def _is_alive(process: int) -> bool:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except OSError:  # it is somebody else's
+    except OSError:  # it belongs to another process
         return True
     return True
 

@@ -128,7 +128,7 @@ def _as_id_tensor(ids: object, kind: str, device: torch.device) -> Tensor:
             name=name,
         ) from error
     if tensor.numel() == 0 and tensor.dtype.is_floating_point:
-        tensor = tensor.to(torch.int64)  # an empty list has no dtype of its own
+        tensor = tensor.to(torch.int64)  # an empty list has no dtype
     if tensor.dtype.is_floating_point or tensor.dtype.is_complex:
         raise InvalidInputError(
             f"{name} must be integers, got {tensor.dtype}.", name=name

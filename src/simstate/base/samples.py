@@ -118,6 +118,8 @@ def draw(
     grid = figure.subplots(rows, columns, sharex=True, squeeze=False)
     for spare in grid.flat[count:]:
         spare.set_axis_off()
+    for axes in grid.flat[max(0, count - columns) : count]:
+        axes.tick_params(labelbottom=True)  # nothing is below it
     for draw_panel, axes in zip(more, grid.flat[len(panels) :], strict=False):
         draw_panel(axes)
     time = samples.time.double()
@@ -144,6 +146,7 @@ def draw(
                     linewidth=1.1, label=member if number == 0 else None,
                 )  # fmt: skip
         axes.set_title(panel.title, loc="left", fontsize="small")
+        axes.ticklabel_format(axis="y", useOffset=False)
         axes.grid(visible=True, alpha=0.3)
     since = "time since the first sample [s]" if over is not time else "time [s]"
     figure.supxlabel(since, fontsize="small")

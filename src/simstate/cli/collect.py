@@ -125,7 +125,7 @@ class CollectCommand:
             task=tasks.find(self.task).reference,
             engine=self.engine or "native",
             over=over,
-            told=lambda n, tried: advance(
+            on_progress=lambda n, tried: advance(
                 min(1.0, n / episodes), f"{n} of {tried} episodes"
             ),
         )
@@ -144,7 +144,7 @@ class CollectCommand:
             image_size=self.image_size,
             task=self.task,
             over=over,
-            told=lambda n, part: advance(part / len(files), f"{n} episodes"),
+            on_progress=lambda n, part: advance(part / len(files), f"{n} episodes"),
         )
 
     def _policy(self) -> tuple[EnvCfg, MakeAct]:

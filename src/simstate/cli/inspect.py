@@ -76,7 +76,7 @@ TITLES = {
     "links": "Links, in the order of data.body_…",
     "joints": "Joints, and their columns in sim.state",
     "controls": "Controls, in the order of data.ctrl, in sim.state",
-    "targets": "Targets of joints: the control that takes each (–: kept beside)",
+    "targets": "Targets of joints: the control that takes each (–: none)",
     "sensors": "Sensors, columns of sensordata",
     "state": "State layout: columns of sim.state",
 }

@@ -139,7 +139,7 @@ def _controls(sim: Simulation) -> list[Fact]:
 def _targets(robot: Entity) -> list[Fact]:
     """For each 1-DoF joint the control that takes each kind of target, or None.
 
-    A target that no control takes is kept beside the physics.
+    A target that no control takes is stored, and not passed to MuJoCo.
     """
     index = robot.index
     names = dict(zip(index.controls.ids, index.controls.names, strict=True))

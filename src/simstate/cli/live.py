@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from simstate.train.progress import Progress, Report
 
 EVERY_S = 2.0
-"""Without a terminal a line is printed so often [s]."""
+"""Time between two printed lines without a terminal [s]."""
 
 
 @contextmanager

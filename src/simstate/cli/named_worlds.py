@@ -165,8 +165,8 @@ class Viewed:
         """The task, with the policy if there is one."""
         from simstate.env.task_course import TaskCourse
 
-        env, act, _ = self.task()
-        return TaskCourse(env, act)
+        env, act, name = self.task()
+        return TaskCourse(env, act, name)
 
     def task(self) -> tuple[Env, Act | None, str]:
         """Return the task's worlds, the policy if there is one, and its reference."""

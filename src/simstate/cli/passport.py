@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,18 +17,35 @@ from simstate.cli.missing_extra import needs
 from simstate.cli.options import Debug, Json
 
 if TYPE_CHECKING:
-    from simstate.train.policy_passport import Passport, PassportColumn
+    from simstate.train.policy_passport import Passport, PassportColumn, PassportPolicy
 
 
 @dataclass
 class PassportCommand:
-    """Print the contract of an exported policy: columns, units, ranges, origin.
+    """Print the contract of an exported policy, or compare it with a robot's log.
 
-    Example: simstate passport runs/walk/policy.onnx
+    Columns of the log have the names of signals (joint_pos, root_link_quat_w, action),
+    as `simstate passport POLICY` lists them. Exit code 1 if it has a fault.
+
+    Example: simstate passport runs/walk/policy.onnx --log robot.csv
     """
 
     policy: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="POLICY")]
     """An .onnx file that `simstate train` exported."""
+    log: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """A log to compare: .simrec, .mcap, .csv, .hdf5, or a LeRobot folder."""
+    rename: tuple[str, ...] = ()
+    """Names of the log's columns that differ, such as q=joint_pos."""
+    world: int | None = None
+    """World of a recording; by default the first."""
+    episode: int | None = None
+    """Episode of a recording or data set."""
+    start: float | None = None
+    """Start of the part of the log that is compared [s]."""
+    end: float | None = None
+    """End of the part of the log that is compared [s]."""
+    rate: float | None = None
+    """Samples per second of a log without time [Hz]."""
     json: Json = False
     debug: Debug = False
 
@@ -38,6 +56,8 @@ class PassportCommand:
 
             policy = PassportPolicy(self.policy)
         passport, error = policy.passport, policy.proof_error()
+        if self.log is not None:
+            return self._compared(policy, self.log)
         facts = passport.to_json()
         steps = len(passport.proof["actions"])
         facts["proof"] = {"steps": steps, "error": error}
@@ -64,6 +84,32 @@ class PassportCommand:
             _table("Actions", passport.actions),
         ]
         return Answer(facts, [*lines, *tables])
+
+    def _compared(self, policy: PassportPolicy, path: Path) -> Answer:
+        """Return the faults of a log."""
+        from simstate.base.errors import InvalidInputError
+        from simstate.data.logs import read_log
+        from simstate.train.passport_check import compare_log
+
+        log = read_log(
+            path, world=self.world, episode=self.episode, start=self.start,
+            end=self.end, rate=self.rate,
+        )  # fmt: skip
+        for pair in self.rename:
+            old, equals, new = pair.partition("=")
+            if not equals:
+                raise InvalidInputError(f"--rename {pair!r} must be OLD=NEW.")
+            log = log.declare(old, name=new)
+        report = compare_log(policy, log)
+        table = Table(title=f"{self.policy.name}: {path.name}", title_justify="left")
+        for head in ("fault", "column", "what", "evidence (misfit → repaired)"):
+            table.add_column(head)
+        for one in report.faults:
+            table.add_row(one.kind, ", ".join(one.columns), one.detail, one.evidence)
+        shown = [table] if report.faults else [f"{path.name} fits the passport."]
+        notes = [f"Not compared: {note}" for note in report.notes]
+        code = 1 if report.faults else 0
+        return Answer(dataclasses.asdict(report), [*shown, *notes], code)
 
 
 def _signals(passport: Passport) -> str:

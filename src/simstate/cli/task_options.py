@@ -40,7 +40,7 @@ _SECTIONS = {
     "env.terminations": "What ends an episode.",
     "env.events": "What changes worlds: resets, pushes, randomisation.",
     "env.commands": "What is asked of the robot.",
-    "env.curricula": "What changes as training goes on.",
+    "env.curricula": "Changes in the course of training.",
     "train": "How the policy is trained, by PPO.",
 }
 

@@ -272,7 +272,7 @@ class TrainCommand(TaskCommand):
             if value is not None and value != had[name]:
                 raise InvalidInputError(
                     f"The run has {name} {had[name]!r}, the command asks for "
-                    f"{value!r}: a run goes on as it began. Leave it out, or start a "
+                    f"{value!r}: a run resumes unchanged. Leave it out, or start a "
                     "new run."
                 )
         if (
@@ -283,7 +283,7 @@ class TrainCommand(TaskCommand):
             or self.teacher
         ):
             raise InvalidInputError(
-                "A run goes on as it began: --resume takes no settings of the task and "
+                "A run resumes with its own settings: --resume takes no settings and "
                 "no --start-from or --teacher. Leave them out, or start a new run with "
                 "--config and the settings."
             )
@@ -396,7 +396,7 @@ def check_unused(folder: Path) -> None:
     """Raise if there is a run in a folder."""
     if any(folder.glob("model_*.npz")):
         raise InvalidInputError(
-            f"{str(folder)!r} holds a run already: go on with it by --resume, or "
+            f"{str(folder)!r} holds a run already: continue it with --resume, or "
             "choose another --run-dir."
         )
 

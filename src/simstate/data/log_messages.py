@@ -94,8 +94,8 @@ def _note_encoding(notes: list[str], topic: str, encoding: str) -> None:
 def _properties(schema: Any) -> Mapping[str, Any]:
     """Return what a JSON schema declares of each property; {} without one."""
     try:
-        told: Any = json.loads(schema.data) if schema is not None else {}
-        found: Any = told.get("properties", {})
+        described: Any = json.loads(schema.data) if schema is not None else {}
+        found: Any = described.get("properties", {})
     except (ValueError, AttributeError):
         return {}
     return cast("Mapping[str, Any]", found) if isinstance(found, dict) else {}
@@ -157,11 +157,11 @@ def _columns(
     return found
 
 
-def _contract(told: Any) -> Contract:
+def _contract(described: Any) -> Contract:
     """Return the contract that a property's schema states."""
-    if not isinstance(told, dict):
+    if not isinstance(described, dict):
         return Contract()
-    texts = cast("dict[str, Any]", told)
+    texts = cast("dict[str, Any]", described)
     unit, axes, point = (str(texts.get(word, UNDECLARED)) for word in EACH)
     return Contract(unit, axes, point)
 

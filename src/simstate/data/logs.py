@@ -167,10 +167,10 @@ def _recorded(
     source = contract.get("source", "")
     if source in _INPUTS or source.endswith("_target"):
         time, values = time[:-1], values[1:]
-    told = recording.component_contracts(name)
+    contracts = recording.component_contracts(name)
     flat = values.reshape(len(values), -1).astype(np.float64)
     names = tuple(contract["names"]) or ((name,) if flat.shape[1] == 1 else ())
-    return LogColumn(name, time, flat, names, tuple(told))
+    return LogColumn(name, time, flat, names, tuple(contracts))
 
 
 def _mcap(request: _Request) -> _Found:
@@ -330,8 +330,8 @@ def _lerobot(request: _Request) -> _Found:
             found.notes.append(f"{name}: left out, because the frames do not have it.")
             continue
         parts = [np.array(table[name].to_pylist(), np.float64) for table in tables]
-        told = {**feature, "names": _flat_names(feature.get("names"))}
-        found.columns.append(_described(name, time, np.concatenate(parts), told))
+        described = {**feature, "names": _flat_names(feature.get("names"))}
+        found.columns.append(_described(name, time, np.concatenate(parts), described))
     return found
 
 
@@ -347,19 +347,19 @@ def _flat_names(names: Any) -> list[str]:
 
 
 def _described(
-    name: str, time: np.ndarray, values: np.ndarray, told: Mapping[str, Any]
+    name: str, time: np.ndarray, values: np.ndarray, about: Mapping[str, Any]
 ) -> LogColumn:
     """Return a column whose contract is in attributes, as data sets of simstate say."""
     flat = np.asarray(values, np.float64).reshape(len(values), -1)
     width = flat.shape[1]
     texts: list[list[str]] = []
     for one, many in EACH.items():
-        each = told.get(many)
-        same = [str(told.get(one, UNDECLARED))] * width
+        each = about.get(many)
+        same = [str(about.get(one, UNDECLARED))] * width
         is_each = isinstance(each, list) and len(cast("list[Any]", each)) == width
         texts.append([str(x) for x in cast("list[Any]", each)] if is_each else same)
     contracts = [Contract(*row) for row in zip(*texts, strict=True)] or [UNSAID]
-    names: Any = told.get("names") or []
+    names: Any = about.get("names") or []
     is_named = isinstance(names, list) and len(cast("list[Any]", names)) == width
     ordered = tuple(str(n) for n in names) if is_named else ()
     if width == 1 and not ordered:

@@ -42,7 +42,7 @@ class Engine(ABC):
 
     Tensors from `field` and `expand` are live: they share the engine's memory, and
     the engine's own writes do not count in their `_version`, so that a changed
-    `_version` is always a write by somebody else.
+    `_version` is always a write from outside.
     """
 
     name: str
@@ -313,7 +313,7 @@ class Engine(ABC):
     def bare_forward(self) -> BareForward | None:
         """The present state evaluated by the engine's library alone.
 
-        None: that library is MuJoCo, or worlds have parameters of their own.
+        None: that library is MuJoCo, or parameters differ by world.
         """
         return None
 
@@ -326,7 +326,7 @@ class Engine(ABC):
     def state_memory(self) -> list[tuple[tuple[str, ...], Tensor]]:
         """The memory of the state, by the fields that lie side by side in it.
 
-        Aliases, whose writes nobody counts; each of shape (num_envs, …).
+        Aliases, whose writes are not counted; each of shape (num_envs, …).
         """
 
     @abstractmethod

@@ -130,7 +130,7 @@ class NativeEngine(Engine):
         else:
             array = self.batch.bind(name)
         with warnings.catch_warnings():
-            # Outputs are read-only arrays; nobody here writes to them.
+            # Outputs are read-only arrays; nothing here writes to them.
             warnings.filterwarnings("ignore", "The given NumPy array is not writable")
             tensor = torch.from_numpy(array)
         return tensor.view(self.field_shape(name))

@@ -1,7 +1,7 @@
 """Computations of the native engine on demand.
 
 Some of it MuJoCo has no batched call for. Then it runs one world after the other in an
-MjData of its own: tens of microseconds each, for robots.
+a separate MjData: tens of microseconds each, for robots.
 """
 
 from __future__ import annotations

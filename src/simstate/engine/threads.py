@@ -1,6 +1,6 @@
 """Number of threads that step the worlds, and torch's threads out of MuJoCo's way.
 
-The threads of mujoco.batch go on spinning for some fifty milliseconds after a call. A
+The threads of mujoco.batch keep spinning for some fifty milliseconds after a call. A
 torch operation that is split over threads then waits for a core that a spinning thread
 holds, at every one of its barriers: milliseconds instead of microseconds.
 """

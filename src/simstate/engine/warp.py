@@ -103,7 +103,7 @@ class WarpEngine(Engine):
                 )
         except (NotImplementedError, ValueError) as error:
             raise refusal(error) from error
-        self.warp_model.opt.warn_overflow = 0  # told by a Python warning instead
+        self.warp_model.opt.warn_overflow = 0  # a Python warning reports it instead
         self._static_geoms = StaticGeoms(model, device)
         self._has_links = bool(np.isin(model.eq_type, _LINKS).any())
         self._graphs: dict[str, Any] = {}

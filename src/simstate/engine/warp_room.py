@@ -1,9 +1,9 @@
 """Contacts that MuJoCo Warp dropped for lack of room. Importing it loads Warp.
 
-Contacts of all worlds lie in one buffer, constraints of each world in one of its own.
-What does not fit in is left out, and the step goes on without it.
+Contacts of all worlds share one buffer; each world has a buffer of constraints.
+What does not fit is left out, and the step continues without it.
 
-The host waits for the device once for all evaluations of a step, when somebody asks
+The host waits for the device once for all evaluations of a step, when a caller asks
 what was lost.
 """
 
@@ -121,9 +121,9 @@ class Room:
             return
         unread, self._unread = self._unread, []
         trouble = torch.stack([self._lost.any(), self._bits.any()]).to(torch.int32)
-        told = torch.cat([trouble, *(each.counts for each in unread)]).cpu().numpy()
-        self._is_well &= not told[:2].any()
-        for each, counts in zip(unread, told[2:].reshape(-1, 2), strict=True):
+        totals = torch.cat([trouble, *(each.counts for each in unread)]).cpu().numpy()
+        self._is_well &= not totals[:2].any()
+        for each, counts in zip(unread, totals[2:].reshape(-1, 2), strict=True):
             if counts.max() > self._data.naconmax:
                 self._is_well = False
                 self._lost |= self._lost_contacts(each, 2 * int(counts.max()))

@@ -155,7 +155,7 @@ class EntityKinematics(ConventionState, ReadOwner):
         wanted = [names] if isinstance(names, str) else list(names)
         try:
             return self._found_elements[tuple(wanted)]
-        except (KeyError, TypeError):  # TypeError: no names, which is told below
+        except (KeyError, TypeError):  # TypeError: no names, which is reported below
             pass
         kinds = {
             "body": self.index.bodies.names,

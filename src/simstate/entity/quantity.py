@@ -61,7 +61,7 @@ class Quantity(Declared):
         is_view: bool = False,
         is_local: bool = False,
     ) -> None:
-        computed = "it is computed from the state and has no writer of its own"
+        computed = "it is computed from the state and has no writer"
         written = f"use {{entity}}.{writer}(…)" if writer else computed
         self.remedy = remedy or written
         """Alternative to assigning to it."""

@@ -222,7 +222,7 @@ class WriterBase:
         }[base]
         if base == "fixed" and self._links.base is None:
             why = (
-                "its root link moves on joints of its own: write those, and place the "
+                "its root link moves on joints: write those, and place the "
                 "entity with EntityCfg.init_state"
             )
         raise InvalidInputError(

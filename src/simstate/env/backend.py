@@ -111,7 +111,7 @@ class HostBackend:
     )
 
     def __init__(self) -> None:
-        self._nobody = torch.zeros(0, dtype=torch.int64)
+        self._no_worlds = torch.zeros(0, dtype=torch.int64)
 
     def array(self, tensor: Tensor) -> Any:
         """Return a tensor as an array that shares its memory."""
@@ -171,7 +171,7 @@ class HostBackend:
 
     def _ids(self, mask: Any) -> Tensor:
         if 1 not in mask.tobytes():  # searching bytes is the fastest
-            return self._nobody
+            return self._no_worlds
         return torch.from_numpy(mask.nonzero()[0])
 
     def check(self) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 from simstate.base.checks import check_range, one_of
 from simstate.base.contract import NO, Contract
 from simstate.base.errors import InvalidInputError
-from simstate.base.ids import Index
+from simstate.base.ids import Ids, Index
 from simstate.base.places import calling_place
 from simstate.env.entity_cfg import exactly_one
 from simstate.env.host_view import either
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from simstate.env.symmetry import Symmetry
 
 Range = tuple[float, float]
+
+
+_FOREVER = 1e9
+"""Time until the next draw of a command that is held [s]."""
 
 
 @dataclass(kw_only=True)
@@ -229,6 +233,15 @@ class VelocityCommand(Command):
         one_of("range of a velocity command", axis, self.names)
         low, high = (float(x) for x in self._ranges[axis])
         return low, high
+
+    def hold(self, env_ids: Ids, axis: str, velocity: float) -> None:
+        """Command a velocity [m/s, rad/s] in some worlds until their next reset."""
+        one_of("velocity of a command", axis, self.names)
+        rows = worlds_of(self.env.sim).select(env_ids).tensor(self.command.device)
+        self.command[rows, self.names.index(axis)] = velocity
+        self.time_left[rows] = _FOREVER
+        self.is_standing[rows] = False
+        self.follows_heading[rows] = False
 
     def set_range(self, axis: str, span: Range) -> None:
         """Draw a velocity from another range from now on; see `range`."""

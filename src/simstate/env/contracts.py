@@ -17,10 +17,10 @@ from simstate.world.worlds import worlds_of
 if TYPE_CHECKING:
     from simstate.env.env import Env
 
-Told: TypeAlias = Contract | Quantity | Reading
+ContractLike: TypeAlias = Contract | Quantity | Reading
 """A contract, or what has one."""
-Tells: TypeAlias = Callable[..., "Told | Sequence[Told]"]
-"""`tells(env, **params)` returns it where it depends on the environment."""
+ContractFunction: TypeAlias = Callable[..., "ContractLike | Sequence[ContractLike]"]
+"""`function(env, **params)`: a contract that depends on the environment."""
 Declared = TypeVar("Declared", bound=Callable[..., Any])
 
 
@@ -28,30 +28,30 @@ Declared = TypeVar("Declared", bound=Callable[..., Any])
 class Declaration:
     """Declaration that `contract` attaches to a function or a class."""
 
-    told: Any
+    value: Any
     """A contract, several, or a function that returns them; a type checker takes a
     quantity here for the number that it is in an entity's data."""
 
 
 def contract(
-    told: str | Told | Sequence[Told] | Tells,
+    declared: str | ContractLike | Sequence[ContractLike] | ContractFunction,
     axes: str = UNDECLARED,
     point: str = UNDECLARED,
 ) -> Callable[[Declared], Declared]:
-    """Say what the numbers are that an observation term returns.
+    """Declare the unit, axes and point of the values that an observation term returns.
 
-    Recordings, data sets and the viewer carry it along. What nobody says is "not
-    declared" there. A class term may have an attribute `contract`, which is a
-    Contract, or a method of that name instead.
+    Recordings, data sets and the viewer carry them along; "not declared" is the
+    default. A class term may have an attribute `contract`, which is a Contract, or a
+    method of that name instead.
 
     Args:
-        told: the unit, with `axes` and `point`; or the quantity or the reading that the
-            term returns, whose contract it then has; or one of them for each number; or
-            a function `(env, **params)` that gives this.
-        axes: the axes that the numbers are components along; "–": none.
-        point: the point that they belong to; "–": none.
+        declared: the unit, with `axes` and `point`; or the quantity or the reading that
+            the term returns, whose contract it then has; or one of them for each
+            component; or a function `(env, **params)` that returns this.
+        axes: the axes of the components; "–": none.
+        point: the point that they refer to; "–": none.
     """
-    whole = Contract(told, axes, point) if isinstance(told, str) else told
+    whole = Contract(declared, axes, point) if isinstance(declared, str) else declared
 
     def mark(term: Declared) -> Declared:
         term.contract = Declaration(whole)  # pyright: ignore[reportFunctionMemberAccess]
@@ -64,24 +64,24 @@ def contracts_of(
     label: str, term: object, env: Env, params: Mapping[str, Any], count: int
 ) -> list[Contract]:
     """The contract of each of the numbers that a term returns."""
-    told: Any = getattr(term, "contract", UNSAID)
-    if isinstance(told, Declaration):
-        told = told.told
-    if callable(told):
-        told = told(env, **params)
+    declared: Any = getattr(term, "contract", UNSAID)
+    if isinstance(declared, Declaration):
+        declared = declared.value
+    if callable(declared):
+        declared = declared(env, **params)
     chosen = next((p for p in params.values() if isinstance(p, SceneEntityCfg)), None)
-    if isinstance(told, Quantity) and chosen is not None:
-        told = quantity_contracts(
-            env.scene[chosen.name], told, chosen.names_of("joint")
+    if isinstance(declared, Quantity) and chosen is not None:
+        declared = quantity_contracts(
+            env.scene[chosen.name], declared, chosen.names_of("joint")
         )
-    return checked(label, told, count)
+    return checked(label, declared, count)
 
 
-def checked(label: str, told: Any, count: int) -> list[Contract]:
+def checked(label: str, declared: Any, count: int) -> list[Contract]:
     """Return the contracts, if there is one for each of `count` values."""
-    each: list[Any] = [told]
-    if isinstance(told, list | tuple) and not isinstance(told, Contract):
-        each = list(cast("Sequence[Any]", told))
+    each: list[Any] = [declared]
+    if isinstance(declared, list | tuple) and not isinstance(declared, Contract):
+        each = list(cast("Sequence[Any]", declared))
     found = spread([_contract_of(label, one) for one in each], count)
     if found is None:
         raise ShapeError(
@@ -107,14 +107,14 @@ def quantity_contracts(
     return [whole._replace(unit=unit) for unit in units] or [whole]
 
 
-def _contract_of(label: str, told: object) -> Contract:
-    if isinstance(told, Contract):
-        return told
-    if isinstance(told, Quantity):
-        return Contract(told.unit, told.axes_text, told.point_text)
-    if isinstance(told, Reading):
-        return Contract(told.unit, told.axes, told.point)
+def _contract_of(label: str, declared: object) -> Contract:
+    if isinstance(declared, Contract):
+        return declared
+    if isinstance(declared, Quantity):
+        return Contract(declared.unit, declared.axes_text, declared.point_text)
+    if isinstance(declared, Reading):
+        return Contract(declared.unit, declared.axes, declared.point)
     raise InvalidInputError(
-        f"The {label} has {told!r} as its contract: it must be a Contract(unit, axes, "
-        "point), a quantity or a reading, or one for each number."
+        f"The {label} has {declared!r} as its contract: it must be a Contract(unit, "
+        "axes, point), a quantity or a reading, or one for each component."
     )

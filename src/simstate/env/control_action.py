@@ -65,8 +65,8 @@ class ControlAction(Action):
         columns = [self.entity.index.controls.ids[k] for k in ids]
         self.low, self.high = _ranges(env, columns)
         """Minimum and maximum controls; infinite where there is no range."""
-        told = {e.index[0]: e for e in explain(env.sim) if e.field == "ctrl"}
-        chosen = (told[column] for column in columns)
+        known = {e.index[0]: e for e in explain(env.sim) if e.field == "ctrl"}
+        chosen = (known[column] for column in columns)
         each = [Contract(e.unit, e.axes, e.point) for e in chosen]
         limited = torch.isfinite(self.low)
         self._half = torch.where(limited, (self.high - self.low) / 2.0, 1.0)

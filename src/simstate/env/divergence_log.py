@@ -57,8 +57,8 @@ class DivergenceLog:
         bad = self.sim.divergence.cause if env_ids.numel() else None
         if bad is None:
             return
-        told = bad.elements + [""] * len(bad.env_ids)
-        for world, after, element in zip(bad.env_ids, bad.after, told, strict=False):
+        names = bad.elements + [""] * len(bad.env_ids)
+        for world, after, element in zip(bad.env_ids, bad.after, names, strict=False):
             self._count += 1
             if self._folder is not None and len(self.paths) < self._most:
                 self._save(self._folder, world, after, element)

@@ -71,7 +71,7 @@ class Env(EnvWorlds):
         device: where the tensors are; "cuda" needs the warp engine.
         seed: the seed of all that is random.
         auto_reset: whether `step` resets worlds whose episode has ended; if not, they
-            go on until `reset(env_ids=…)` or `step(action, reset_ids=…)`.
+            continue until `reset(env_ids=…)` or `step(action, reset_ids=…)`.
         integrator: how the worlds are stepped, as in Simulation.
         first_world: the global id of the first world, as in Simulation.
     """
@@ -243,7 +243,7 @@ class Env(EnvWorlds):
         ended = terminated | truncated
         due = self._read_on_host(ended)
         episodes = self._episodes(due["ended"]) if len(due["ended"]) else None
-        # 5. The world goes on: commands for the next step, pushes and the like.
+        # 5. The world continues: commands for the next step, pushes and the like.
         self.commands.advance(due)
         self.events.interval(self, due)
         # 6. What all worlds see, whether they have ended or not.
@@ -310,7 +310,7 @@ class Env(EnvWorlds):
         """Begin an episode in some worlds, None: all; the others are not touched.
 
         Args:
-            seed: starts the random numbers of these worlds anew, and runs their
+            seed: reseeds the random streams of these worlds, and runs their
                 "startup" events again: what follows depends on the seed alone, and on
                 what curricula have changed. A sequence has the seed of each of these
                 worlds; world i of one seed has the NumPy stream of `seed + i`.

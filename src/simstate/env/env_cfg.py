@@ -132,8 +132,8 @@ class MetricTermCfg(TermCfg):
 class EventTermCfg(TermCfg):
     """A function `(env, env_ids, **params)` that changes worlds.
 
-    "startup" runs once, and again when all is seeded anew; "reset" whenever worlds are
-    reset; "interval" every so often in each world; "step" in every environment step, in
+    "startup" runs once, and again after reseeding; "reset" whenever worlds are
+    reset; "interval" periodically in each world; "step" in every environment step, in
     all worlds.
     """
 

@@ -223,8 +223,8 @@ def _sensor_columns(env: Env, asset_cfg: SceneEntityCfg, **params: object) -> li
 def _sensor_contracts(env: Env, asset_cfg: SceneEntityCfg) -> list[Contract]:
     """The sensors' own."""
     entity = env.scene[asset_cfg.name]
-    told = [entity.sensor_contract(name) for name in asset_cfg.names_of("sensor")]
-    return [Contract(s.unit, s.axes, s.point) for s in told for _ in range(*s.columns)]
+    parts = [entity.sensor_contract(name) for name in asset_cfg.names_of("sensor")]
+    return [Contract(s.unit, s.axes, s.point) for s in parts for _ in range(*s.columns)]
 
 
 def _touch_mirror(

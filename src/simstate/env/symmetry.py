@@ -156,16 +156,16 @@ class Symmetry:
         if rule is not None:
             return rule(self, **params)
         declared: Any = getattr(term.function, "contract", None)
-        told = declared.told if isinstance(declared, Declaration) else declared
+        contract = declared.value if isinstance(declared, Declaration) else declared
         chosen = next(
             (p for p in params.values() if isinstance(p, SceneEntityCfg)), None
         )
-        if isinstance(told, Quantity) and chosen is not None:
-            found = self._of_quantity(told, chosen)
+        if isinstance(contract, Quantity) and chosen is not None:
+            found = self._of_quantity(contract, chosen)
             if found is not None:
                 return found
-        if isinstance(told, Contract) and told.axes in ("world", "root link"):
-            return self.components(term.names(), [told] * term.width)
+        if isinstance(contract, Contract) and contract.axes in ("world", "root link"):
+            return self.components(term.names(), [contract] * term.width)
         raise InvalidInputError("it does not state how its columns are mirrored")
 
     def _of_quantity(

@@ -240,7 +240,7 @@ def _run(path: Path) -> ModuleType:
             "function env_cfg() that gives an EnvCfg."
         )
     module = importlib.util.module_from_spec(spec)
-    if str(whole.parent) not in sys.path:  # as of a script: files beside it are found
+    if str(whole.parent) not in sys.path:  # as for a script: files next to it are found
         sys.path.insert(0, str(whole.parent))
     sys.modules[name] = module  # where dataclasses and pickle look
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +22,7 @@ from simstate.env.contracts import checked
 from simstate.env.groups import flat
 from simstate.env.motion_command import MotionCommand
 from simstate.env.pose_command import PoseCommand
+from simstate.record.recorder import Recorder
 from simstate.state import Snapshot
 from simstate.view.body_overlays import Draw
 from simstate.view.course import Course, Input
@@ -41,13 +43,14 @@ class TaskCourse(Course):
     Args:
         env: the environment.
         act: the policy; None: actions are zero, or what sliders say.
+        task: name of the task, by which recordings of it replay; None: unknown.
     """
 
     name = "task"
 
-    def __init__(self, env: Env, act: Act | None) -> None:
+    def __init__(self, env: Env, act: Act | None, task: str | None = None) -> None:
         super().__init__(env.sim, env.sim.rays)
-        self._env, self._act = env, act
+        self._env, self._act, self._task = env, act, task
         self._actions = torch.zeros(env.num_envs, env.action_dim, device=env.device)
         self._seen = env.observations
 
@@ -97,6 +100,34 @@ class TaskCourse(Course):
         about = "the action of a policy, before its scale and offset"
         return Input(name, unit, about, -1.0, 1.0, read, write)
 
+    def drives(self) -> list[Input]:
+        """Return the inputs of a demonstration: velocity commands, mocap bodies."""
+        commands = [
+            self._velocity(name, command, axis)
+            for name, command in self._env.commands.items()
+            if isinstance(command, VelocityCommand)
+            for axis in command.names
+        ]
+        return commands + super().drives()
+
+    def _velocity(self, name: str, command: VelocityCommand, axis: str) -> Input:
+        column = command.names.index(axis)
+
+        def read(world: int) -> float:
+            return float(command.command[world, column])
+
+        def write(world: int, value: float) -> None:
+            command.hold([world], axis, value)
+
+        unit = command.contracts[column].unit
+        reach = max(map(abs, command.range(axis))) or 1.0
+        about = "the command, held until the next reset; root link's axes"
+        return Input(f"{name} {axis}", unit, about, -reach, reach, read, write)
+
+    def record(self, path: Path, world: int) -> Recorder:
+        """Record the task in a world from now on, until it is closed."""
+        return self._env.record(path, worlds=[world], task=self._task)
+
     def sources(self) -> dict[str, Source]:
         """Rewards, observations and commands, and what every simulation has."""
         env = self._env
@@ -108,16 +139,16 @@ class TaskCourse(Course):
             )
         } if terms else {}  # fmt: skip
         for name, command in env.commands.items():
-            told = checked(name, command.contracts, len(command.names))
+            contracts = checked(name, command.contracts, len(command.names))
             found[f"command {name}"] = Source(
-                joined(one.unit_text for one in told), "what is asked for",
+                joined(one.unit_text for one in contracts), "the requested values",
                 command.names, lambda c=command: c.command,
             )  # fmt: skip
         for group, names in env.observation_names.items():
             each = zip(names, env.observation_contracts[group], strict=True)
-            labels = [f"{name} [{told.unit_text}]" for name, told in each]
+            labels = [f"{name} [{one.unit_text}]" for name, one in each]
             found[f"observations {group}"] = Source(
-                "units beside the names", "as the policy sees them", tuple(labels),
+                "units after the names", "as the policy sees them", tuple(labels),
                 lambda group=group: flat(env.observations)[group],
             )  # fmt: skip
         return found | super().sources()

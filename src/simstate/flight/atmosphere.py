@@ -125,7 +125,7 @@ class StandardAtmosphere:
 
     Below 86 km by the standard's layers. Above, the temperature is the standard's
     formula, pressure and density are exponentials through the values of its table
-    (within 2 % of it between them), and beyond 1000 km the last exponential goes on.
+    (within 2 % of it between them), and beyond 1000 km the last exponential is used.
 
     Args:
         altitude: which altitude `at` is given: "geometric", above sea level, or

@@ -28,7 +28,7 @@ class FlightState:
 
     E is Earth axes and the Earth frame, Eo its origin, BP1 the aircraft's own body
     axes; these names are those of the free-flight document, with angles in degrees.
-    Beside them are plain names (`ang_vel_b`, `alpha`, …), with angles in radians.
+    In addition there are plain names (`ang_vel_b`, `alpha`, …), with angles in radians.
     A recorded one has the instants in front: (num_states, num_envs, …).
     """
 

@@ -320,7 +320,7 @@ class FreeFlight:
     def state_of_stage(self, name: str, t: Tensor) -> FlightState:
         """The state at an evaluation, made once for all load models of an aircraft."""
         known = self._memo.get(name)
-        if known is None or known[0] is not t:  # every evaluation has a time of its own
+        if known is None or known[0] is not t:  # every evaluation has a separate time
             known = self._memo[name] = (t, self._state(name, t))
         return known[1]
 

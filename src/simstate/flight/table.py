@@ -33,7 +33,7 @@ class Table:
         outside: what it does beyond its ends.
         times: a variable that the interpolated value is multiplied by, such as "q_hat"
             for a damping derivative that depends on the axes.
-        per_world: whether each world has values of its own.
+        per_world: True if values differ by world.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Table:
             raise InvalidInputError(
                 f"{name} = {value:g} is outside the table, which goes from "
                 f'{float(points[0]):g} to {float(points[-1]):g}. Use outside="clamp" '
-                'or "extrapolate" to go on.'
+                'or "extrapolate" to continue.'
             )
 
 

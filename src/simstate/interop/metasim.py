@@ -122,7 +122,7 @@ class MetaSimTaskEnv:
 
     An action's targets become the columns of the task's action that lead to them; those
     of other joints are set as they are, to be read back. Joints that are not named keep
-    theirs. Worlds that have ended go on until a reset.
+    theirs. Worlds that have ended continue until a reset.
 
     Args:
         env: the environment, made with auto_reset=False.
@@ -188,8 +188,8 @@ class MetaSimTaskEnv:
         self, observations: dict[str, Tensor], log: Extra
     ) -> tuple[list[State], Extra]:
         sim = self.env.sim
-        told = {"observations": observations, "log": log, "time": sim.time.clone()}
-        return sim.get_states(), told
+        details = {"observations": observations, "log": log, "time": sim.time.clone()}
+        return sim.get_states(), details
 
     def _as_action(
         self, actions: Sequence[Action]

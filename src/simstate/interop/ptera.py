@@ -198,7 +198,7 @@ class MuJoCoModel:
     def _motion(self) -> tuple[Array, Array, Array, Array]:
         """Position, attitude, velocity and rates, by the core where it is in use."""
         if self._body is not None:
-            row = self._body.describe()[0]  # nobody else has its memory
+            row = self._body.describe()[0]  # its memory is not shared
             return row[:3], row[9:].reshape(3, 3), row[3:6], row[6:9]
         q, v = self._q, self._v
         pos, vel = self._sim.data.qpos[0], self._sim.data.qvel[0]

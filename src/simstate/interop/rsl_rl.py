@@ -69,15 +69,15 @@ class RslRlVecEnv(VecEnv):
     ) -> tuple[TensorDict, Tensor, Tensor, dict[str, Any]]:
         """Apply an action; observations, reward, done and extras.
 
-        Where time is up the runner goes on with its estimate of the value, unless the
+        Where time is up the runner uses its estimate of the value, unless the
         time limit is a part of the task.
         """
         seen, reward, terminated, truncated, extras = self.env.step(actions)
-        told = {k: extras[k] for k in ("log", "final_observation") if k in extras}
+        info = {k: extras[k] for k in ("log", "final_observation") if k in extras}
         if not self.env.cfg.is_finite_horizon:
-            told["time_outs"] = truncated
+            info["time_outs"] = truncated
         done = (terminated | truncated).to(torch.long)
-        return self._grouped(seen), reward, done, told
+        return self._grouped(seen), reward, done, info
 
     def _grouped(self, observations: Observations) -> TensorDict:
         return grouped(observations, self.num_envs)

@@ -72,9 +72,9 @@ class SkrlEnv(Wrapper):
             seen, reward, terminated, truncated, extras = self.env.step(actions)
         if self.env.cfg.is_finite_horizon:
             terminated, truncated = terminated | truncated, torch.zeros_like(truncated)
-        told = {"log": extras["log"]}
+        log_info = {"log": extras["log"]}
         ends = terminated.view(-1, 1), truncated.view(-1, 1)
-        return seen["policy"], reward.view(-1, 1), *ends, told
+        return seen["policy"], reward.view(-1, 1), *ends, log_info
 
     def state(self) -> Tensor | None:
         """Return the critic's observations; None: the policy's."""

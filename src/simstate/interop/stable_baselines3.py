@@ -66,13 +66,13 @@ class StableBaselines3VecEnv(VecEnv):
         if self._actions is None:
             raise InvalidInputError("step_wait without actions: call step_async first.")
         actions, self._actions = self._actions, None
-        seen, rewards, terminated, truncated, told = self.envs.step(actions)
+        seen, rewards, terminated, truncated, extras = self.envs.step(actions)
         done = terminated | truncated
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         # SB3 adds the value of what would have come, where only the time was up.
         looks_on = not self.envs.env.cfg.is_finite_horizon
         for world in np.flatnonzero(done):
-            infos[world]["terminal_observation"] = told["final_obs"][world]
+            infos[world]["terminal_observation"] = extras["final_obs"][world]
             infos[world]["TimeLimit.truncated"] = looks_on and bool(truncated[world])
         return seen, rewards.astype(np.float32), done, infos
 

@@ -73,16 +73,18 @@ class TorchRlEnv(EnvBase):
         mask = None if tensordict is None else tensordict.get("_reset", None)
         worlds = None if mask is None else mask.reshape(-1)
         seen, _ = self.env.reset(env_ids=worlds)
-        return self._told(seen, {})
+        return self._tensordict(seen, {})
 
     def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
         seen, reward, terminated, truncated, _ = self.env.step(tensordict["action"])
         if self.env.cfg.is_finite_horizon:
             terminated, truncated = terminated | truncated, torch.zeros_like(truncated)
         ends = {"terminated": terminated, "truncated": truncated}
-        return self._told(seen, {"reward": reward, **ends})
+        return self._tensordict(seen, {"reward": reward, **ends})
 
-    def _told(self, seen: dict[str, Tensor], rest: dict[str, Tensor]) -> TensorDict:
+    def _tensordict(
+        self, seen: dict[str, Tensor], rest: dict[str, Tensor]
+    ) -> TensorDict:
         none = torch.zeros(self.env.num_envs, dtype=torch.bool, device=self.device)
         ends = {"terminated": none, "truncated": none, **rest}
         ends["done"] = ends["terminated"] | ends["truncated"]

@@ -61,7 +61,7 @@ def _alike(
         arrays = [_numbers(value) for value in values]
     except (RuntimeError, TypeError):  # NumPy cannot have them
         return elsewhere(*values)
-    with np.errstate(all="ignore"):  # NaN and infinity are told by torch's rules
+    with np.errstate(all="ignore"):  # NaN and infinity follow torch's rules
         found = on_host(*arrays)
     return torch.from_numpy(np.asarray(found))
 

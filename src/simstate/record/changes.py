@@ -113,7 +113,7 @@ class Changes:
         groups: list[_Group] = []
         for names, memory in self._engine.state_memory():
             members = [slots.pop(name) for name in names if name in slots]
-            if len(names) == 1:  # of its own
+            if len(names) == 1:  # in separate memory
                 slots |= {slot.name: slot for slot in members}
                 continue
             columns = self._engine.columns
@@ -166,7 +166,7 @@ class _Group:
 def _groups_of(slots: Iterable[Slot]) -> list[_Group]:
     """The slots by the memory that they lie in; each shared one by itself."""
     groups: list[_Group] = []
-    beside: dict[tuple[int, int, torch.dtype], list[Slot]] = {}
+    adjacent: dict[tuple[int, int, torch.dtype], list[Slot]] = {}
     for slot in slots:
         tensor = slot.tensor.detach()
         if slot.shared or not _is_in_rows(tensor):
@@ -174,8 +174,8 @@ def _groups_of(slots: Iterable[Slot]) -> list[_Group]:
             groups.append(_Group(tensor.view(rows, -1), [(slot, 0)]))
             continue
         place = tensor.untyped_storage().data_ptr()
-        beside.setdefault((place, tensor.stride(0), tensor.dtype), []).append(slot)
-    for (_, width, _), members in beside.items():
+        adjacent.setdefault((place, tensor.stride(0), tensor.dtype), []).append(slot)
+    for (_, width, _), members in adjacent.items():
         first = members[0].tensor.detach()
         whole = first.as_strided((len(first), width), (width, 1), 0)
         places = [(slot, int(slot.tensor.storage_offset())) for slot in members]
@@ -210,7 +210,7 @@ def steps_to_bytes(steps: Sequence[Step]) -> bytes:
         arrays.append(array)
         return len(arrays) - 1
 
-    told = [
+    entry = [
         {
             "call": step.call,
             "changes": [
@@ -223,7 +223,7 @@ def steps_to_bytes(steps: Sequence[Step]) -> bytes:
     ]
     kinds = [[array.dtype.name, list(array.shape)] for array in arrays]
     data = b"".join(shuffled(array) for array in arrays)
-    index = json.dumps({"steps": told, "arrays": kinds}).encode()
+    index = json.dumps({"steps": entry, "arrays": kinds}).encode()
     whole = struct.pack("<Q", len(index)) + index + data
     return struct.pack("<Q", len(whole)) + zstandard().ZstdCompressor(
         level=LEVEL
@@ -245,18 +245,18 @@ def steps_from_bytes(packed: bytes) -> list[Step]:
             end = at + size_of(dtype, shape)
             arrays.append(unshuffled(whole[at:end], dtype, shape))
             at = end
-        return [_step(told, arrays) for told in index["steps"]]
+        return [_step(entry, arrays) for entry in index["steps"]]
     except WRONG as error:
         if isinstance(error, RecordingError):
             raise
         raise RecordingError(f"a block makes no sense: {error!r}") from error
 
 
-def _step(told: dict[str, Any], arrays: list[np.ndarray]) -> Step:
-    listed: list[tuple[str, int | None, int]] = told["changes"]
+def _step(entry: dict[str, Any], arrays: list[np.ndarray]) -> Step:
+    listed: list[tuple[str, int | None, int]] = entry["changes"]
     changes = [
         Change(slot, None if rows is None else arrays[rows], arrays[values])
         for slot, rows, values in listed
     ]
-    mine: dict[str, np.ndarray] = {n: arrays[k] for n, k in told["arrays"].items()}
-    return Step(changes, told["call"], mine)
+    mine: dict[str, np.ndarray] = {n: arrays[k] for n, k in entry["arrays"].items()}
+    return Step(changes, entry["call"], mine)

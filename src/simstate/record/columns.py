@@ -93,11 +93,11 @@ class Column:
         """The contract, for JSON."""
         width = values[0].numel() if len(values) else 0
         each = spread(self.each, width) if self.each else None
-        told = each or [self.contract]
+        known = each or [self.contract]
         texts = {
-            "unit": (self.contract.unit_text, [one.unit_text for one in told]),
-            "axes": (self.contract.axes, [one.axes for one in told]),
-            "point": (self.contract.point, [one.point for one in told]),
+            "unit": (self.contract.unit_text, [one.unit_text for one in known]),
+            "axes": (self.contract.axes, [one.axes for one in known]),
+            "point": (self.contract.point, [one.point for one in known]),
         }
         return {
             **{key: _whole(*texts[key]) for key in texts},
@@ -193,15 +193,15 @@ def _quantity(sim: SteppingHost, entity: Entity, name: str, quantity: str) -> Co
     contracts = entity.data.quantities
     if quantity not in contracts:
         raise unknown_name(f"quantity of {entity.name!r}", quantity, contracts)
-    told = contracts[quantity]
-    contract = Contract(told.unit, told.axes_text, told.point_text)
-    units = component_units(sim.model, entity, told.unit, told.shape)
+    known = contracts[quantity]
+    contract = Contract(known.unit, known.axes_text, known.point_text)
+    units = component_units(sim.model, entity, known.unit, known.shape)
     return Column(
         name,
         lambda: entity.data.read(quantity),
         contract,
-        _labels([_of_entity(entity, size) for size in told.shape]),
-        told.doc,
+        _labels([_of_entity(entity, size) for size in known.shape]),
+        known.doc,
         f"{entity.name}.{quantity}",
         [contract._replace(unit=unit) for unit in units],
     )
@@ -236,15 +236,15 @@ def _sensor(sim: SteppingHost, name: str, given: str) -> Column:
     sensor = sensors[sensor_name]
     if reading not in sensor.readings:
         raise unknown_name(f"reading of {kind}/{sensor_name}", reading, sensor.readings)
-    told = sensor.readings[reading]
+    known = sensor.readings[reading]
     elements = getattr(sensor, "element_names", ())
-    named = [elements if size == "elements" else _of_size(size) for size in told.shape]
+    named = [elements if size == "elements" else _of_size(size) for size in known.shape]
     return Column(
         name,
         lambda: sensor.read(reading),
-        Contract(told.unit, told.axes, told.point),
+        Contract(known.unit, known.axes, known.point),
         _labels(named),
-        told.doc,
+        known.doc,
         given,
     )
 
@@ -281,11 +281,11 @@ def _quantity_names(sim: SteppingHost) -> list[str]:
     return names
 
 
-def _whole(told: str, each: Sequence[str]) -> str:
+def _whole(known: str, each: Sequence[str]) -> str:
     """Return the property of all components, the most exact if they agree."""
     if len(set(each)) == 1:
         return each[0]
-    return told if told != UNDECLARED else joined(each)
+    return known if known != UNDECLARED else joined(each)
 
 
 def _unlike(each: Sequence[str]) -> list[str]:

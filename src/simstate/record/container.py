@@ -4,7 +4,7 @@ MCAP appends records and needs no pointer at the front, so that a file ends wher
 program was killed and is whole up to there; its chunks have checksums and an index, and
 libraries in six languages and Foxglove read it. A block of a recording is one chunk and
 the attachment after it, which says what it holds. Header, model and snapshots are
-attachments, too: they have checksums of their own.
+attachments, too: each has a checksum.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def header_bytes(
     about: Mapping[str, Any],
 ) -> bytes:
     """The header of a recording."""
-    told = {
+    content = {
         "format": FORMAT,
         "kind": kind,
         "worlds": recorded,
@@ -75,7 +75,7 @@ def header_bytes(
         "versions": installed_versions(),
         **about,
     }
-    return json.dumps(told, ensure_ascii=False).encode()
+    return json.dumps(content, ensure_ascii=False).encode()
 
 
 def read_header(data: bytes, label: str) -> dict[str, Any]:
@@ -84,21 +84,21 @@ def read_header(data: bytes, label: str) -> dict[str, Any]:
     Its texts are printable.
     """
     try:
-        told: Any = printable_values(json.loads(data))
-        if told["format"] != FORMAT:
+        content: Any = printable_values(json.loads(data))
+        if content["format"] != FORMAT:
             raise RecordingError(
-                f"{label} has the format {told['format']!r}; this version reads "
+                f"{label} has the format {content['format']!r}; this version reads "
                 f"{FORMAT!r}."
             )
-        count = told["simulation"]["num_envs"]
-        worlds = cast("list[Any]", told["worlds"])
-        if not _is_int(count) or count < 1 or told["kind"] not in ("sim", "env"):
-            raise ValueError(f"{count!r} worlds of {told['kind']!r}")
-        dict(told["versions"])
+        count = content["simulation"]["num_envs"]
+        worlds = cast("list[Any]", content["worlds"])
+        if not _is_int(count) or count < 1 or content["kind"] not in ("sim", "env"):
+            raise ValueError(f"{count!r} worlds of {content['kind']!r}")
+        dict(content["versions"])
         sound = all(_is_int(world) and 0 <= world < count for world in worlds)
         if not sound or len(set(worlds)) < len(worlds):
             raise ValueError(f"of {count} worlds, {str(worlds)[:60]} were recorded")
-        for contract in told["columns"].values():
+        for contract in content["columns"].values():
             shape = cast("list[Any]", contract["shape"])
             sound &= contract["dtype"] in DTYPES and all(
                 isinstance(n, int) and n >= 0 for n in shape
@@ -107,13 +107,13 @@ def read_header(data: bytes, label: str) -> dict[str, Any]:
             texts = [contract["unit"], *contract["names"]]
             texts += [contract.get(key, "") for key in ("axes", "point", "source")]
             sound &= all(isinstance(text, str) for text in texts)
-        if not sound or not {TIME, STEP} <= set(told["columns"]):
+        if not sound or not {TIME, STEP} <= set(content["columns"]):
             raise ValueError("a column's contract")
     except _WRONG as error:
         if isinstance(error, RecordingError):
             raise
         raise RecordingError(f"{label} has no header of simstate: {error!r}.") from None
-    return told
+    return content
 
 
 def model_bytes(model: mujoco.MjModel) -> bytes:

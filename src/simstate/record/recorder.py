@@ -96,11 +96,11 @@ class Recorder(Closing):
         self._worlds = int_list(rows.tensor(torch.device("cpu")))
         self._columns = list(columns)
         read = {column.name: column.checked(sim.num_envs) for column in columns}
-        told: dict[str, Any] = {TIME: TIME_CONTRACT, STEP: STEP_CONTRACT}
-        told |= {c.name: c.describe(read[c.name]) for c in columns}
+        contracts: dict[str, Any] = {TIME: TIME_CONTRACT, STEP: STEP_CONTRACT}
+        contracts |= {c.name: c.describe(read[c.name]) for c in columns}
         self._kinds = {
             name: (np.dtype(c["dtype"]), self._shape(name, c["shape"]))
-            for name, c in told.items()
+            for name, c in contracts.items()
         }
         sample = sum(
             dtype.itemsize * int(np.prod(shape))
@@ -111,7 +111,7 @@ class Recorder(Closing):
         self._snapshot_every = snapshot_every
         attachments = {
             HEADER: header_bytes(
-                kind, describe_worlds(sim), told, self._worlds,
+                kind, describe_worlds(sim), contracts, self._worlds,
                 {"inputs": inputs, **about},
             ),
             MODEL: model_bytes(sim.model),

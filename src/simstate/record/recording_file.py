@@ -171,12 +171,12 @@ class Recording(Closing):
         """Unit, axes and point of each component of a column, in C order."""
         contract = self.contract(name)
         width = math.prod(contract["shape"])
-        told: list[list[str]] = []
+        texts: list[list[str]] = []
         for one, many in EACH.items():
             each = contract.get(many, [])
             same = [contract.get(one, UNDECLARED)] * width
-            told.append(each if len(each) == width else same)
-        return [Contract(*texts) for texts in zip(*told, strict=True)]
+            texts.append(each if len(each) == width else same)
+        return [Contract(*one) for one in zip(*texts, strict=True)]
 
     def component_units(self, name: str) -> list[str]:
         """The unit of each component of a column, in C order."""
@@ -290,7 +290,7 @@ class Recording(Closing):
     ) -> None:
         """Draw columns over time, a line for each world and component.
 
-        Where a world has begun anew the time since the begin of the recording is taken,
+        Where a world was reset, the time axis is that since the start of the recording,
         and lines are broken. Pictures are left out.
         """
         some = self.worlds[:MOST_WORLDS] if worlds is None else worlds
@@ -368,8 +368,9 @@ class Recording(Closing):
         found: list[BlockPlace] = []
         sample = step = 0
         for number, (place, about) in enumerate(self._file.blocks):
-            told = self._sound(lambda data=about: _numbers(json.loads(data)))
-            index, first_sample, samples, first_step, steps = told
+            index, first_sample, samples, first_step, steps = self._sound(
+                lambda data=about: _numbers(json.loads(data))
+            )
             is_next = (index, first_sample, first_step) == (number, sample, step)
             if place is None or not is_next:
                 rest = len(self._file.blocks) - number - (place is None)
@@ -384,12 +385,12 @@ class Recording(Closing):
 
     def _check_end(self) -> None:
         """Find out whether blocks are missing at the end of a file that was ended."""
-        told = self._sound(lambda: json.loads(self._file.attachment(END)))
+        stated = self._sound(lambda: json.loads(self._file.attachment(END)))
         have = {"blocks": len(self.blocks), "samples": len(self)}
-        if told != have | {"steps": self.num_steps}:
+        if stated != have | {"steps": self.num_steps}:
             self.missing = (
                 f"it ends with block {len(self.blocks) - 1}, but its last line states "
-                f"{str(told)[:120]}"
+                f"{str(stated)[:120]}"
             )
 
     def _array(
@@ -438,10 +439,10 @@ class Recording(Closing):
         return RecordingError(f"{str(self.path)!r} was altered: {why}.")
 
 
-def _numbers(told: Any) -> list[int]:
+def _numbers(block: Any) -> list[int]:
     """Return the numbers of a block, if they are integers of at least 0."""
     keys = ("block", "first_sample", "samples", "first_step", "steps")
-    found: list[Any] = [told[key] for key in keys]
+    found: list[Any] = [block[key] for key in keys]
     if not all(isinstance(number, int) and number >= 0 for number in found):
         raise ValueError(f"a block of {found}")
     return found

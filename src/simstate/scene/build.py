@@ -134,7 +134,7 @@ def _check_model(model: mujoco.MjModel) -> None:
     if model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP.value:
         raise ModelError(
             "The model has sleeping enabled, and which trees sleep is not in MuJoCo's "
-            "state: a snapshot could not go on exactly. Switch the flag off."
+            "state: a snapshot could not resume exactly. Switch the flag off."
         )
 
 

@@ -129,7 +129,7 @@ def _add(spec: mujoco.MjSpec, tree: _Tree, name: str, cfg: ContactCfg) -> BuiltC
         bits = sum(1 << bit.value for bit in data)
         sensors: list[tuple[str, ...]] = []
         for k, (element, sides) in enumerate(zip(elements, others, strict=True)):
-            # No entity's name has a colon before its slash: it is nobody's sensor.
+            # No entity's name has a colon before its slash: no entity owns this sensor.
             labels = [f"contacts:{name}:{part}:{k}:{j}" for j in range(len(sides))]
             for sensor, (other_kind, other) in zip(labels, sides, strict=True):
                 spec.add_sensor(
@@ -157,7 +157,7 @@ def _others(tree: _Tree, name: str, cfg: ContactCfg, element: str) -> Iterable[_
     """Return the sides against which one element is measured."""
     own = tree.subtree(element) if cfg.kind == "subtree" else set[str]()
     if cfg.against is None:
-        # MuJoCo would count a contact within a subtree, with a sign of its own choice.
+        # MuJoCo would count a contact within a subtree, with an arbitrary sign.
         everything = tree.subtree("world")
         return tree.cover(everything - own) if own else (_ANY,)
     patterns = [cfg.against] if isinstance(cfg.against, str) else list(cfg.against)

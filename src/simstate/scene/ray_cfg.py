@@ -136,7 +136,7 @@ def _around(count: int) -> np.ndarray:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnPattern:
-    """Rays of your own."""
+    """User-defined rays."""
 
     directions: Sequence[Sequence[float]]
     """Directions of any length but zero; (R, 3)."""

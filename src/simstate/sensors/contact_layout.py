@@ -129,7 +129,7 @@ def _take_strongest(values: Tensor, count: int) -> Tensor:
 
 
 def _split(values: Tensor, widths: dict[str, int]) -> dict[str, Tensor]:
-    """The numbers by name; those that are one have no dimension of their own."""
+    """The numbers by name; scalars have no dimension."""
     found: dict[str, Tensor] = {}
     first = 0
     for name, width in widths.items():

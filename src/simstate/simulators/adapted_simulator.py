@@ -85,7 +85,7 @@ class AdaptedSimulator(ABC):
     Args:
         scene: what to simulate, as for `Simulation`.
         num_envs: the number of worlds.
-        terms: what acts beside the smooth dynamics of the bodies; comparisons leave
+        terms: what acts in addition to the smooth dynamics; comparisons leave
             some of it out.
     """
 

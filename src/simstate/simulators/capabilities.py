@@ -34,7 +34,7 @@ Feature: TypeAlias = Literal[
     "actuators on tendons",
     "actuators on sites, bodies and cranks",
     "actuators other than servos and motors",
-    "actuators with a state of their own",
+    "actuators with state",
     "force limits",
     "unequal force limits",
     "force limits of actuators that share a joint",
@@ -296,7 +296,7 @@ _FINDERS: dict[Feature, Callable[[mujoco.MjModel, ModelNames], list[str]]] = {
     "actuators other than servos and motors": _actuators(
         lambda m, a: actuator_kind(m, a) is None and not m.actuator_actnum[a]
     ),
-    "actuators with a state of their own": _actuators(
+    "actuators with state": _actuators(
         lambda m, a: actuator_kind(m, a) is None and m.actuator_actnum[a] > 0
     ),
     "force limits": _actuators(_has_limit),

@@ -52,7 +52,7 @@ class DrakeModel:
     Args:
         model: the compiled model.
         time_step: of the discrete plant [s]; 0: a continuous one, without geometry.
-        terms: what acts beside the smooth dynamics of the bodies.
+        terms: what acts in addition to the smooth dynamics of the bodies.
     """
 
     def __init__(

@@ -22,7 +22,7 @@ def make(
     Args:
         name: "native" and "warp" are `Simulation` on these engines; "drake", "mjx",
             "newton" and "newton-featherstone" are others, each an extra of simstate;
-            `register` adds one of your own.
+            `register` adds a user-defined simulator.
         scene: what to simulate, as for `Simulation`.
         num_envs: the number of worlds.
     """

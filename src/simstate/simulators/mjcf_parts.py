@@ -73,7 +73,7 @@ def set_powers(
 
 
 def add_pairs(root: Element, model: mujoco.MjModel, names: ModelNames) -> None:
-    """Add the pairs of geoms that have contact parameters of their own."""
+    """Add the pairs of geoms that have explicit contact parameters."""
     section = root.find("contact")
     if section is None:
         section = ElementTree.SubElement(root, "contact")

@@ -96,8 +96,8 @@ def _leave_out_what_does_not_move_anything(model: mujoco.MjModel) -> None:
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_SENSOR.value
     model.sensor_type[:] = mujoco.mjtSensor.mjSENS_CLOCK.value
     model.sensor_objtype[:] = mujoco.mjtObj.mjOBJ_UNKNOWN.value
-    told = mujoco.mjtEnableBit.mjENBL_ENERGY, mujoco.mjtEnableBit.mjENBL_FWDINV
-    for bit in told:
+    bits = mujoco.mjtEnableBit.mjENBL_ENERGY, mujoco.mjtEnableBit.mjENBL_FWDINV
+    for bit in bits:
         model.opt.enableflags &= ~bit.value
 
 

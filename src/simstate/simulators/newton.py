@@ -28,7 +28,7 @@ from simstate.simulators.plain_model import switch_off
 class NewtonSimulator(AdaptedSimulator):
     """Worlds in Newton with its MuJoCo solver, stepped one after the other.
 
-    Newton converts the scene to its own model and that to a MuJoCo model of its own
+    Newton converts the scene to its own model and that to another MuJoCo model
     (`solver.mj_model`), which MuJoCo's C engine steps. (Its other back end needs the
     release of MuJoCo Warp that Newton was made for, which simstate's is not; nor can
     this one take the equalities of MuJoCo 3.16 and later.)
@@ -60,7 +60,7 @@ class NewtonSimulator(AdaptedSimulator):
             except (ValueError, NotImplementedError) as error:
                 raise ModelError(f"Newton does not take this model: {error}") from error
         switch_off(solver.mj_model, self.terms)
-        # Else a world that goes bad would silently begin anew.
+        # Otherwise a world that diverges would be reset silently.
         bit = mujoco.mjtDisableBit.mjDSBL_AUTORESET.value
         solver.mj_model.opt.disableflags |= bit
         return solver
@@ -90,8 +90,8 @@ class NewtonSimulator(AdaptedSimulator):
 
     def _set_control(self, ctrl: Array) -> None:
         if self.newton.columns:
-            told = ctrl[self.newton.columns].astype(np.float32)
-            self._control.mujoco.ctrl.assign(told)
+            inputs = ctrl[self.newton.columns].astype(np.float32)
+            self._control.mujoco.ctrl.assign(inputs)
 
     def _forget(self) -> None:
         """Keep what the solver remembers of another world out of this one."""
@@ -117,11 +117,11 @@ class NewtonFeatherstoneSimulator(NewtonSimulator):
         return newton.solvers.SolverFeatherstone(model)
 
     def _set_control(self, ctrl: Array) -> None:
-        told = drive_inputs(self.newton.model, self.newton.drives, ctrl)
+        inputs = drive_inputs(self.newton.model, self.newton.drives, ctrl)
         dofs = [int(self.newton.dof_of[drive.joint]) for drive in self.newton.drives]
         count = self.newton.newton_model.joint_dof_count
         position, rate, effort = (np.zeros(count, np.float32) for _ in range(3))
-        position[dofs], rate[dofs], effort[dofs] = told
+        position[dofs], rate[dofs], effort[dofs] = inputs
         if "actuators" not in self.terms:
             effort[:] = 0.0
         self.newton.set_targets(self._control, position, rate, effort)

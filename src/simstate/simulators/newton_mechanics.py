@@ -50,7 +50,7 @@ class NewtonMechanics(AdaptedMechanics):
             raise ModelError("Newton's solver has the joints in another order.")
         self._own = MujocoMechanics(own)
 
-    def _told(self, state: MechanicalState) -> MechanicalState:
+    def _with_controls(self, state: MechanicalState) -> MechanicalState:
         """A state with the controls of the actuators that Newton has."""
         simulator = self.simulator(ALL_TERMS)
         assert isinstance(simulator, NewtonSimulator)
@@ -64,27 +64,27 @@ class NewtonMechanics(AdaptedMechanics):
 
     def com(self, state: MechanicalState) -> Array:
         """xipos of the solver's model."""
-        return self._own.com(self._told(state))
+        return self._own.com(self._with_controls(state))
 
     def jacobian(self, state: MechanicalState) -> Array:
         """By mj_jacBody on the solver's model."""
-        return self._own.jacobian(self._told(state))
+        return self._own.jacobian(self._with_controls(state))
 
     def mass_matrix(self, state: MechanicalState) -> Array:
         """By mj_fullM on the solver's model: Newton's own has no armature."""
-        return self._own.mass_matrix(self._told(state))
+        return self._own.mass_matrix(self._with_controls(state))
 
     def bias(self, state: MechanicalState) -> Array:
         """qfrc_bias of the solver's model."""
-        return self._own.bias(self._told(state))
+        return self._own.bias(self._with_controls(state))
 
     def passive(self, state: MechanicalState) -> Array:
         """qfrc_passive of the solver's model."""
-        return self._own.passive(self._told(state))
+        return self._own.passive(self._with_controls(state))
 
     def acceleration(self, state: MechanicalState) -> Array:
         """qacc_smooth of the solver's model, without actuators."""
-        return self._own.acceleration(self._told(state))
+        return self._own.acceleration(self._with_controls(state))
 
     def step(self, state: MechanicalState, terms: Terms) -> Array | None:
         """By one step of the solver; the velocities are its MuJoCo data's."""

@@ -49,7 +49,7 @@ class NewtonModel:
         model: the compiled model.
         ctrl_direct: whether actuators take MuJoCo's controls (SolverMuJoCo alone can),
             and not targets of joints.
-        terms: what acts beside the smooth dynamics, where the model decides that.
+        terms: what acts besides the smooth dynamics, where the model decides that.
     """
 
     def __init__(
@@ -336,7 +336,7 @@ def _check_joints(model: mujoco.MjModel, names: ModelNames) -> None:
             raise ModelError(
                 f"Newton joins the joints of body {names.body[body]!r} into one: first "
                 "slides, then hinges about a common anchor. These are of another order "
-                "or kind, and would move otherwise: give each a body of its own."
+                "or kind, and would move otherwise: give each a separate body."
             )
 
 
@@ -355,7 +355,7 @@ def _check_tendons(model: mujoco.MjModel, names: ModelNames) -> None:
         if np.any(model.body_jntnum[bodies] > 1) and _acts(model, tendon):
             raise ModelError(
                 f"Newton leaves joints of bodies that have several out of the tendon "
-                f"{names.tendon[tendon]!r}: give each of its joints a body of its own."
+                f"{names.tendon[tendon]!r}: give each of its joints a separate body."
             )
 
 

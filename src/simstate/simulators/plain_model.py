@@ -1,7 +1,7 @@
 """A model that says by its parameters what MuJoCo also says elsewhere.
 
 MuJoCo leaves things out by flags and by groups of actuators, and an actuator may have
-an armature and a damping of its own. Other simulators know neither.
+an armature and a damping. Other simulators have neither.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ ALL_TERMS: Terms = frozenset[Term](("actuators", *_BITS))
 def switch_off(model: mujoco.MjModel, terms: Terms) -> None:
     """Switch off in a MuJoCo model, in place, the terms that are not named.
 
-    Armature and damping that actuators have of their own stay.
+    Armature and damping of actuators are kept.
     """
     for term, bit in _BITS.items():
         if term not in terms:

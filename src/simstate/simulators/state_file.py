@@ -1,6 +1,6 @@
 """Unified states in a file: what one simulator writes, any other reads.
 
-The file is an npz archive of tensors with their names beside them, with a checksum and
+The file is an npz archive of tensors and their names, with a checksum and
 without pickle, so that simulators which cannot be installed together can exchange
 states.
 """

@@ -145,22 +145,22 @@ def follow(
     """
     started = False
     for state in recording:
-        told = mapped(state, maps)
+        wanted = mapped(state, maps)
         if started:
             to.step(steps)
             present = to.get_states(mode="tensor", cameras=False)
-            told = _with_targets(present, told)
-        to.set_states(told)
+            wanted = _with_targets(present, wanted)
+        to.set_states(wanted)
         started = True
         seen = to.get_states(mode="tensor", cameras=False)
         yield mapped(seen, maps, back=True)
 
 
-def _with_targets(present: TensorState, told: TensorState) -> TensorState:
+def _with_targets(present: TensorState, wanted: TensorState) -> TensorState:
     """Return a state with the targets of another."""
 
     def aim(name: str, part: EntityTensors) -> EntityTensors:
-        source = told.entities[name].reorder(part.joint_names)
+        source = wanted.entities[name].reorder(part.joint_names)
         return dataclasses.replace(
             part,
             dof_pos_target=source.dof_pos_target,

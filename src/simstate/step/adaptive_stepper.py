@@ -234,8 +234,8 @@ class AdaptiveStepper(RungeKuttaStepper):
             done = good & (span - elapsed <= 1e-12 * span)
             least = self._least(start + elapsed)
             failed = active & ~done & (self.step_size < least)
-            told_here = self._divergence.mode == "raise" and not self._began_bad(failed)
-            if told_here and bool(failed.any()):
+            raising = self._divergence.mode == "raise" and not self._began_bad(failed)
+            if raising and bool(failed.any()):
                 raise self._step_error(failed, start + elapsed, h)
             stuck |= failed
             active = active & ~done & ~failed

@@ -162,7 +162,7 @@ class History:
             self._rows.append(empty)
             self._open[number] = len(self._rows) - 1
         row = self._rows[self._open[number]]
-        if number < 0:  # of no number: the next one has a row of its own
+        if number < 0:  # no number: the next sample gets a new row
             del self._open[number]
         for name, values in found.items():
             row[name][mask] = values[mask]

@@ -17,7 +17,7 @@ import warp as wp
 
 from simstate.step.forces.formulas import native
 
-# Nobody differentiates a step by Warp: half the compilation.
+# Steps are not differentiated by Warp: this halves the compilation time.
 wp.set_module_options({"enable_backward": False})
 
 MANIFOLD = wp.constant(0)

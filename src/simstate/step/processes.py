@@ -72,7 +72,7 @@ class Process(ABC):
         instance_of("The name of a process", name, str)
         if not name or name in ("qpos", "qvel", "act", "mass"):
             raise InvalidInputError(
-                f"A process needs a name of its own, got {name!r}: qpos, qvel, act and "
+                f"A process needs a unique name, got {name!r}: qpos, qvel, act and "
                 "mass are the mechanics' blocks."
             )
         self.name = name
@@ -164,7 +164,7 @@ class OrnsteinUhlenbeck(Process):
     """dx = (mean − x) / time_constant dt + σ dW, with the stationary deviation given.
 
     Its stationary standard deviation is `std`, its correlation exp(−|Δt|/τ): gusts,
-    disturbance torques, sensor drifts. Each of its numbers has a source of its own.
+    disturbance torques, sensor drifts. Each component has a separate source.
 
     Args:
         name: what it is called.

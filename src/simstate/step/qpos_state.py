@@ -102,7 +102,7 @@ class QPosState(_OtherNames):
                 f"mode; the name is a keyword, name=…; got {type(value).__name__}."
             )
         if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidInputError(f"name must be a text of its own, got {name!r}.")
+            raise InvalidInputError(f"name must be a unique text, got {name!r}.")
         self.name = name
         if attitude not in ATTITUDE_MODES:
             raise unknown_name("attitude mode", str(attitude), ATTITUDE_MODES)

@@ -171,7 +171,7 @@ class StochasticStepper(RungeKuttaStepper):
             if given.shape[2] != sources:
                 raise InvalidInputError(
                     f"The prescribed noise is for {given.shape[2]} sources, by now "
-                    f"there are {sources}: prescribe it anew."
+                    f"there are {sources}: prescribe it again."
                 )
             self._progress[0] += 1
             w = given[step]

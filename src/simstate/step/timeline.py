@@ -422,7 +422,7 @@ class Timeline:
     def visit(self, h: Tensor, worlds: Tensor, look: Callable[[], None]) -> None:
         """Look at worlds at a time within the part that was taken [s].
 
-        They go on from its end as if nobody had looked.
+        They continue from its end as if there had been no observer.
         """
         end = "the end of a part"
         self._worlds.ledger.backup("step", end).save()

@@ -1,4 +1,4 @@
-"""StopRequest: Ctrl-C that lets what is running come to a good end."""
+"""StopRequest: Ctrl-C that lets the current work finish."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class StopRequest:
     In another thread than the main one signals are left alone.
     """
 
-    def __init__(self, told: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, on_request: Callable[[], None] = lambda: None) -> None:
         self.is_made = False
         """True if a stop was requested."""
-        self._told = told
+        self._on_request = on_request
         self._before: dict[int, Any] = {}
 
     def __call__(self) -> bool:
@@ -46,4 +46,4 @@ class StopRequest:
         if self.is_made and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.is_made = True
-        self._told()
+        self._on_request()

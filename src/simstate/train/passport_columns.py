@@ -73,17 +73,17 @@ class TermSource:
             self._take_quantity(params)
 
     def _take_quantity(self, params: dict[str, Any]) -> None:
-        told: Any = getattr(self._term.function, "contract", None)
-        told = told.told if isinstance(told, Declaration) else told
+        declared: Any = getattr(self._term.function, "contract", None)
+        declared = declared.value if isinstance(declared, Declaration) else declared
         chosen = [p for p in params.values() if isinstance(p, SceneEntityCfg)]
-        is_plain = isinstance(told, Quantity) and self._term.instance is None
-        if not is_plain or len(chosen) != 1 or len(told.shape) != 1:
+        is_plain = isinstance(declared, Quantity) and self._term.instance is None
+        if not is_plain or len(chosen) != 1 or len(declared.shape) != 1:
             return
         entity = self._env.scene[chosen[0].name]
-        ids = chosen[0].joint_ids if told.shape[0] == "num_joints" else slice(None)
-        name = f"{told.name}_biased" if params.get("biased") else told.name
+        ids = chosen[0].joint_ids if declared.shape[0] == "num_joints" else slice(None)
+        name = f"{declared.name}_biased" if params.get("biased") else declared.name
         self._read = lambda: entity.data.read(name)[:, ids]
-        self.name = f"{entity.name}.{told.name}"
+        self.name = f"{entity.name}.{declared.name}"
         self.offset = self._gap()[0]
         self.compare()
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -232,31 +232,6 @@ def passport_of(session: Any, path: str) -> Passport:
 def state_output(name: str) -> str:
     """Return the output that becomes a state input at the next step ("h_in")."""
     return f"{name.removesuffix('_in')}_out"
-
-
-def observed(
-    columns: Sequence[PassportColumn], signals: Mapping[str, NDArray[np.float64]]
-) -> NDArray[np.float32]:
-    """Return the network's inputs (steps, columns) of values [unit] at these steps.
-
-    `signals` has a column for each of a source, as `components` orders them. Values
-    from before the first step are those of the first, as after a reset.
-    """
-    found = np.empty((len(next(iter(signals.values()))), len(columns)), np.float32)
-    places = {source: components(columns, source) for source in signals}
-    steps = np.arange(len(found))
-    for k, one in enumerate(columns):
-        values = signals[one.source][:, places[one.source].index(one.component)]
-        values = (values - one.offset).astype(np.float32)
-        if one.clip is not None:
-            values = values.clip(*one.clip)
-        found[:, k] = (values * np.float32(one.scale))[(steps - one.age).clip(0)]
-    return found
-
-
-def components(columns: Sequence[PassportColumn], source: str) -> list[str]:
-    """Return the names of a source's components, in the order of the columns."""
-    return list(dict.fromkeys(c.component for c in columns if c.source == source))
 
 
 def _column(facts: Mapping[str, Any]) -> PassportColumn:

@@ -87,7 +87,7 @@ class RunCfg:
     def for_task(reference: str, **changes: Any) -> RunCfg:
         """Return a run of a task as written, except for `changes` of these fields.
 
-        A file is named by its full path: the run goes on from any folder.
+        A file is named by its full path: the run can be resumed from any folder.
         """
         task = tasks.find(reference)
         changes.setdefault("train", task.train_cfg())
@@ -160,7 +160,7 @@ def check_no_code(
     """Raise if a file's task is code that its user has not chosen to run.
 
     A run keeps the full path of its task's file. What is named in any other way may
-    have come along with the checkpoint, or be a function of somebody else's.
+    have come along with the checkpoint, or be a function of another package.
     """
     if not isinstance(task, str):
         raise UnknownNameError(

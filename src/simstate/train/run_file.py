@@ -62,7 +62,7 @@ def write_run_file(run_dir: Path, cfg: RunCfg) -> None:
 def read_run_file(path: Path) -> RunCfg:
     """The run that a run.json describes, or the one in a folder.
 
-    The task is looked up anew; where it is written otherwise now, that is a warning.
+    The task is looked up again; a warning is issued if it has changed since.
     """
     content = _content(path)
     try:

@@ -138,7 +138,7 @@ class TrainingRun:
         if "env" not in content:
             raise SnapshotError(
                 f"{str(path)!r} is of the first version: it can be played and "
-                "exported, but its worlds cannot be restored. Train anew to go on."
+                "exported, but its worlds cannot be restored. Start a new training run."
             )
         cfg = RunCfg.of(content)
         if task is None:
@@ -158,8 +158,9 @@ class TrainingRun:
 
         Args:
             iterations: updates in all, those before a resume included.
-            report: is told after each update.
-            stop: is asked after each update; if it says so, the run is saved and ends.
+            report: called with the progress after each update.
+            stop: called after each update; the run is saved and ends if it returns
+                True.
         """
         if iterations <= self.iteration or self.stopping.is_over(self.iteration):
             return True
@@ -201,11 +202,11 @@ class TrainingRun:
                 losses = self._update(threads)
             learned = time.perf_counter()
             self.iteration += 1
-            told = self._progress(losses, gathered - begin, learned - gathered)
+            progress = self._progress(losses, gathered - begin, learned - gathered)
             for log in logs:
-                log.write(self.iteration, told.values)
-            report(told)
-            self._keep_if_best(told.reward)
+                log.write(self.iteration, progress.values)
+            report(progress)
+            self._keep_if_best(progress.reward)
             self._film_if_due(logs)
             if self.stopping.is_over(self.iteration):
                 break

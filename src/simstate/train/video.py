@@ -40,8 +40,8 @@ def film(env: Env, act: Act, seconds: float, fps: float) -> list[Frame]:
     """Run a policy from a reset on, and take pictures of all worlds, side by side.
 
     A second of the film is a second of the simulation: where the steps are fewer than
-    the pictures, a picture stays for some of them. A world whose time is up begins
-    anew. The environment's scene has the camera of `with_view`.
+    the pictures, a picture stays for some of them. A world whose time is up is
+    reset. The environment's scene has the camera of `with_view`.
     """
     seen, _ = env.reset()
     frames: list[Frame] = []

@@ -14,7 +14,7 @@ from simstate.entity.explanation import Explanation
 from simstate.view.divergence_marks import place_of_element
 from simstate.view.one_world import OneWorld, vector_text
 
-Told = Callable[[OneWorld], tuple[str, np.ndarray] | None]
+LabelSource = Callable[[OneWorld], tuple[str, np.ndarray] | None]
 """A text of the present state and its place in the world, world axes [m]; (3,)."""
 LONGEST = 60
 """Maximum number of letters in a line of a label."""
@@ -31,7 +31,7 @@ class Asked:
     def __init__(self, server: viser.ViserServer, place: str) -> None:
         self._scene: Any = server.scene
         self._place = place
-        self._told: Told | None = None
+        self._source: LabelSource | None = None
         self._label: Any = None
 
     @property
@@ -39,16 +39,16 @@ class Asked:
         """Text of the label; "": none."""
         return "" if self._label is None else self._label.text
 
-    def about(self, told: Told | None) -> None:
+    def about(self, source: LabelSource | None) -> None:
         """Write about something else; None: about nothing."""
-        self._told = told
+        self._source = source
         if self._label is not None:
             self._label.remove()
             self._label = None
 
     def update(self, seen: OneWorld, offset: np.ndarray) -> None:
         """Update the label; `offset` is the world's position [m]; (3,)."""
-        found = None if self._told is None else self._told(seen)
+        found = None if self._source is None else self._source(seen)
         if found is None:
             self.about(None)
             return
@@ -63,10 +63,10 @@ class Asked:
             self._label.text = text
 
 
-def body_label(world: int, body: int) -> Told:
+def body_label(world: int, body: int) -> LabelSource:
     """Return a label at a body of a world, while that world is shown."""
 
-    def told(seen: OneWorld) -> tuple[str, np.ndarray] | None:
+    def source(seen: OneWorld) -> tuple[str, np.ndarray] | None:
         if seen.world != world:
             return None
         place, name = seen.field("xpos")[body], seen.model.body(body).name
@@ -75,14 +75,14 @@ def body_label(world: int, body: int) -> Told:
         )
         return text, place
 
-    return told
+    return source
 
 
-def element_label(explanation: Explanation, name: str) -> Told:
+def element_label(explanation: Explanation, name: str) -> LabelSource:
     """The first of the elements that a name means, at its place, if it has one."""
     one = explanation.select(name)[0]
 
-    def told(seen: OneWorld) -> tuple[str, np.ndarray] | None:
+    def source(seen: OneWorld) -> tuple[str, np.ndarray] | None:
         values = np.asarray(seen.field(one.field))
         flat = int(np.ravel_multi_index(one.index, values.shape))
         place = place_of_element(seen, f"{one.field}[{flat}]")
@@ -91,10 +91,10 @@ def element_label(explanation: Explanation, name: str) -> Told:
         value = float(values[one.index])
         return f"{one.name} = {value:.4g} {one.unit}\n{one.element}", place
 
-    return told
+    return source
 
 
-def shape_label(text: str, place: np.ndarray, seen: OneWorld) -> Told:
+def shape_label(text: str, place: np.ndarray, seen: OneWorld) -> LabelSource:
     """Return a label with the text of a shape, while nothing moves."""
     time = float(seen.worlds.time[seen.world])
     words, lines = text.split(), [""]
@@ -103,8 +103,8 @@ def shape_label(text: str, place: np.ndarray, seen: OneWorld) -> Told:
             lines.append("")
         lines[-1] = f"{lines[-1]} {word}".strip()
 
-    def told(now: OneWorld) -> tuple[str, np.ndarray] | None:
+    def source(now: OneWorld) -> tuple[str, np.ndarray] | None:
         is_same = now.world == seen.world and float(now.worlds.time[now.world]) == time
         return ("\n".join(lines), place) if is_same else None
 
-    return told
+    return source

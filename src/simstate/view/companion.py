@@ -33,7 +33,7 @@ class Companion:
         worlds: the ids of the worlds shown.
         size: how large the things in them are [m].
         label: what the other course is called.
-        on_click: is told what a body is that was clicked.
+        on_click: called with the description of a body that was clicked.
     """
 
     def __init__(

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import mujoco
 
 from simstate.base.errors import InvalidInputError
 from simstate.entity import Entity
 from simstate.entity.explanation import Explanation, explain
+from simstate.record.recorder import Recorder
+from simstate.record.sim_recorder import SimRecorder
 from simstate.sensors import RaySensor
 from simstate.state import Snapshot, restore_snapshot, take_snapshot
 from simstate.step.stepping_host import SteppingHost
@@ -18,6 +22,9 @@ from simstate.view.plot_sources import Source, sources_of
 from simstate.view.recorded_timeline import RecordedTimeline
 from simstate.world import Slot
 from simstate.world.worlds import worlds_of
+
+MOCAP_REACH = 1.0
+"""Distance that a mocap body may be driven along each axis [m]."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +155,24 @@ class Course:
             for one in _joints(self.worlds, entity)
         ]
 
+    def drives(self) -> list[Input]:
+        """Return the inputs of a demonstration: positions of mocap bodies."""
+        model, data = self.worlds.model, self.worlds.data
+        return [
+            _mocap(model.body(body).name, data, int(model.body_mocapid[body]), axis)
+            for body in range(model.nbody)
+            if model.body_mocapid[body] >= 0
+            for axis in range(3)
+        ]
+
+    def record(self, path: Path, world: int) -> Recorder:
+        """Record a world in a file from now on, until it is closed."""
+        fields = [name for name in ("qpos", "qvel", "ctrl") if self._has(name)]
+        return SimRecorder(self.worlds, path, (), fields, None, [world], True, 10.0)
+
+    def _has(self, field: str) -> bool:
+        return bool(getattr(self.worlds.data, field).numel())
+
     def sources(self) -> dict[str, Source]:
         """Return the sources of plots, by name."""
         return sources_of(self.worlds, self.rays)
@@ -187,6 +212,19 @@ def _controls(
         about = f"{known.element}: {known.meaning}"
         inputs.append(Input(name, known.unit, about, low, high, read, write))
     return inputs
+
+
+def _mocap(name: str, data: Any, mocap: int, axis: int) -> Input:
+    def write(world: int, value: float) -> None:
+        data.mocap_pos[world, mocap, axis] = value
+
+    def read(world: int) -> float:
+        return float(data.mocap_pos[world, mocap, axis])
+
+    letter, middle = "xyz"[axis], read(0)
+    about = f"{letter} of the mocap body's link origin, world axes"
+    low, high = middle - MOCAP_REACH, middle + MOCAP_REACH
+    return Input(f"{name} {letter}", "m", about, low, high, read, write)
 
 
 def _joints(worlds: SteppingHost, entity: Entity) -> list[Input]:

@@ -35,7 +35,7 @@ class ComparedCourse(Course):
 
     Args:
         first: what is shown as it is alone.
-        second: what is drawn beside it, with the colours of the difference.
+        second: the course drawn next to it, with the colours of the difference.
         label: what the second is called.
     """
 
@@ -249,5 +249,5 @@ def check_alike(first: Course, second: Course, label: str) -> None:
     if (first.timeline is None) != (second.timeline is None):
         raise InvalidInputError(
             "A recording is compared with another one, or with its own inputs on "
-            "another engine or simulator; not with worlds that go on by themselves."
+            "another engine or simulator; not with worlds that step by themselves."
         )

@@ -154,7 +154,7 @@ class PageMeshes:
             extra = np.repeat(part.colours[:, None], 3, axis=1)
         mesh = welded(corners, extra)
         kind = np.uint16 if len(mesh.places) < 65536 else np.uint32
-        told: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "places": self._put(mesh.places),
             "normals": self._put(mesh.normals),
             "faces": self._put(mesh.faces.astype(kind)),
@@ -162,11 +162,11 @@ class PageMeshes:
             "step": mesh.step.tolist(),
         }
         if part.image is not None:
-            told["uv"] = self._put(mesh.extra.astype(np.float32))
-            told["image"] = self._image(part.image)
+            entry["uv"] = self._put(mesh.extra.astype(np.float32))
+            entry["image"] = self._image(part.image)
         elif not is_plain:
-            told["colours"] = self._put(mesh.extra.astype(np.uint8))
-        self.meshes.append(told)
+            entry["colours"] = self._put(mesh.extra.astype(np.uint8))
+        self.meshes.append(entry)
         colour = [*(part.colours[0] / 255.0).round(4).tolist(), round(part.opacity, 4)]
         if not is_plain:
             colour[:3] = [1.0, 1.0, 1.0]

@@ -38,7 +38,7 @@ class Painting:
         server: where they are drawn.
         place: what its things are called in the scene.
         size: how large the things in the world are [m].
-        on_click: is told what was clicked.
+        on_click: called with a description of what was clicked.
     """
 
     def __init__(

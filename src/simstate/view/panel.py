@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import viser
 
 from simstate.view.course import Input
+from simstate.view.demonstration import CENTRE, KEYS
 from simstate.view.geometry import GROUPS, VISIBLE
 from simstate.view.plot_sources import Source
 from simstate.view.plots import Plot
@@ -61,6 +62,10 @@ class Actions(Protocol):
     def explain(self, name: str) -> None: ...  # noqa: D102
     def read_quantity(self, name: str) -> None: ...  # noqa: D102
     def write_quantity(self, name: str, text: str) -> None: ...  # noqa: D102
+    def nudge(self, drive: int, sign: int) -> None: ...  # noqa: D102
+    def centre_drives(self) -> None: ...  # noqa: D102
+    def start_demonstration(self) -> None: ...  # noqa: D102
+    def stop_demonstration(self, client: Any) -> None: ...  # noqa: D102
     def save_snapshot(self, client: Any) -> None: ...  # noqa: D102
     def save_picture(self, client: Any) -> None: ...  # noqa: D102
     def reload(self) -> None: ...  # noqa: D102
@@ -92,6 +97,7 @@ class Panel:
         """Elements that show answers."""
         self._sliders: list[tuple[Any, Input]] = []
         self._drives = drives
+        self._keys: list[Any] = []
         self.timeline: TimelineControls | None = None
         self.world: Any = None
 
@@ -227,7 +233,7 @@ class Panel:
         gui, actions = self._gui, self._actions
         with self._tabs.add_tab("Compare"):
             gui.add_markdown(
-                f"Beside the worlds: **{label}**. Bodies are blue where they are the "
+                f"Next to the worlds: **{label}**. Bodies are blue where they are the "
                 "same to a millionth of the size, red where they are a tenth of it off."
             )
             over = gui.add_checkbox("over each other", False)
@@ -253,6 +259,47 @@ class Panel:
                         self._gui.add_markdown(
                             f"… and {left} more: write them in the tab “Ask”."
                         )
+
+    def add_demonstration(self, drives: Sequence[Input]) -> None:
+        """Recording of an episode, with sliders and keys that drive it."""
+        gui, actions = self._gui, self._actions
+        with self._tabs.add_tab("Demonstrate"):
+            keys = [
+                f"{up} and {down}: {one.name} [{one.unit}]"
+                for (up, down), one in zip(KEYS, drives, strict=False)
+            ]
+            keys += [f"{CENTRE}: all to the middle"] * bool(drives)
+            gui.add_markdown(
+                "Reset and record this world, drive it by sliders"
+                + (" or keys, " if drives else ", ")
+                + "then download the recording.\n\n"
+                + "\n".join(f"- {line}" for line in keys)
+            )
+            self._button("start recording", actions.start_demonstration)
+            self._client_button("stop and download", actions.stop_demonstration)
+            for one in drives[:MOST_SLIDERS]:
+                self._slider(one)
+        for k, (pair, one) in enumerate(zip(KEYS, drives, strict=False)):
+            for key, sign in zip(pair, (1, -1), strict=True):
+                label = f"{'raise' if sign > 0 else 'lower'} {one.name}"
+                self._key(label, key, lambda k=k, s=sign: actions.nudge(k, s))
+        if drives:
+            self._key("drives to the middle", CENTRE, actions.centre_drives)
+
+    def _key(self, label: str, key: str, action: Callable[[], None]) -> None:
+        command = self._gui.add_command(label, hotkey=key)
+
+        async def triggered(_: Any) -> None:
+            self._ask(action)
+
+        command.on_trigger(triggered)
+        self._keys.append(command)
+
+    def remove_keys(self) -> None:
+        """Take the keys away, which viser keeps when it removes the controls."""
+        for command in self._keys:
+            command.remove()
+        self._keys = []
 
     def _slider(self, one: Input) -> None:
         span = one.high - one.low

@@ -45,7 +45,7 @@ class Picture:
         course: what is drawn.
         count: how many worlds at first.
         on_mesh: is called with every mesh, to listen to the mouse.
-        on_click: is told the text of a shape that was clicked.
+        on_click: called with the text of a shape that was clicked.
         always: what else is drawn, and cannot be hidden.
     """
 

@@ -1,7 +1,7 @@
 """Raster: triangles to pixels with a depth for each, by NumPy alone.
 
-Slow beside a graphics card, a tenth of a second or so for a robot, but it needs neither
-one nor a display, and draws the same everywhere.
+It takes about a tenth of a second for a robot, needs neither a graphics card nor a
+display, and draws the same everywhere.
 """
 
 from __future__ import annotations

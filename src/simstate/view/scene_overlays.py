@@ -94,8 +94,8 @@ def joints(seen: OneWorld) -> list[Shape]:
             shapes.append(Path(way, ink, text))
             shapes.append(Point(anchors[j] + arm, 0.01 * seen.size, ink, text))
             for end, limit in zip(way[[0, -1]], (low, high), strict=True):
-                told = f"{name}: limit {limit:.4g} {unit}"
-                shapes.append(Point(end, 0.006 * seen.size, RED, told))
+                limit_text = f"{name}: limit {limit:.4g} {unit}"
+                shapes.append(Point(end, 0.006 * seen.size, RED, limit_text))
         shapes.append(Arrow(anchors[j], 0.15 * seen.size * axes[j], ink, text))
     return shapes
 

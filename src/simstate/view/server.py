@@ -32,13 +32,14 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 """The hosts that only programs of this machine reach."""
 
 _CLIENT_MAY_SEND = (
+    "CommandTriggerMessage",
     "GuiUpdateMessage",
     "SceneNodeClickMessage",
     "SceneNodeDragMessage",
     "ScenePointerMessage",
     "ViewerCameraMessage",
 )
-"""All that the viewer listens to; uploads, commands and the share tunnel are not."""
+"""All that the viewer listens to; uploads and the share tunnel are not."""
 
 _starting = threading.Lock()
 

@@ -57,7 +57,7 @@ class SoftThings:
         model: the compiled scene.
         groups: which groups are shown.
         worlds: the ids of the worlds shown.
-        on_click: is told what was clicked.
+        on_click: called with a description of what was clicked.
     """
 
     def __init__(

@@ -18,6 +18,7 @@ from simstate.base.closeable import Closing
 from simstate.entity.explanation import explain
 from simstate.view.answer_label import body_label, shape_label
 from simstate.view.course import Course
+from simstate.view.demonstration import HandDemonstration
 from simstate.view.explain_view import body_text
 from simstate.view.geometry import Mesh
 from simstate.view.mouse_drag import MouseDrag, Pull, on_body
@@ -79,6 +80,7 @@ class Viewer(Closing):
         self._frames = 0
         self._live: tuple[int, Callable[[OneWorld], str]] | None = None
         """The world and the answer that is updated with it."""
+        self.demonstration: HandDemonstration | None = None
         self._puller: int | None = None
         """The client that drags something."""
         self._open(course)
@@ -164,6 +166,7 @@ class Viewer(Closing):
         if not self._closed:
             self._closed = True
             self.drag.set(None)
+            self._end_demonstration()
             with contextlib.redirect_stdout(io.StringIO()):
                 self._server.stop()
 
@@ -182,6 +185,7 @@ class Viewer(Closing):
     def _open(self, course: Course) -> None:
         """Show a course, instead of what was shown."""
         server = self._server
+        self._end_demonstration()
         server.scene.reset()
         server.gui.reset()
         server.scene.set_up_direction("+z")
@@ -195,20 +199,28 @@ class Viewer(Closing):
             )  # fmt: skip
         """The picture."""
         self._explanation = explain(course.worlds)
+        hand = self.demonstration = HandDemonstration(course)
+        """The demonstration by hand."""
         acting = Acting(
-            self.session, self.picture, self._explanation, self._tell, self._fill,
-            self._read_anew if self._reload is not None else None,
+            self.session, self.picture, hand, self._explanation, self._tell,
+            self._fill,
+            self._read_again if self._reload is not None else None,
         )  # fmt: skip
         self.panel = Panel(server, self.session.ask, acting, self._controls)
         """The controls."""
-        self._add_tabs(course)
+        self._add_tabs(course, hand)
         camera, goal = self.picture.camera("corner")
         server.initial_camera.position = camera
         server.initial_camera.look_at = goal
         self._frames = 0
         self.show()
 
-    def _add_tabs(self, course: Course) -> None:
+    def _end_demonstration(self) -> None:
+        if self.demonstration is not None:
+            self.demonstration.discard()
+            self.panel.remove_keys()
+
+    def _add_tabs(self, course: Course, hand: HandDemonstration) -> None:
         panel, worlds = self.panel, course.worlds
         panel.add_run(
             worlds.num_envs, self.picture.count, self.picture.spacing,
@@ -222,6 +234,8 @@ class Viewer(Closing):
         if course.companion is not None:
             panel.add_compare(course.label, course.timeline is None)
         panel.add_inputs({"actuators": course.inputs(), "joints": course.positions()})
+        if course.timeline is None and course.companion is None and self._controls:
+            panel.add_demonstration(hand.drives)
         sources = course.sources()
         panel.add_plots(sources, list(sources)[:1])
         writable = [
@@ -231,7 +245,7 @@ class Viewer(Closing):
         ]
         panel.add_ask(writable if course.timeline is None else [])
 
-    def _read_anew(self) -> None:
+    def _read_again(self) -> None:
         assert self._reload is not None
         course = self._reload()
         self.session.restart(course)
@@ -260,6 +274,8 @@ class Viewer(Closing):
             text += f", {session.reached:.2f} × real time"
         if session.speed != 1.0:
             text += f", speed {session.speed:g}×"
+        if self.demonstration is not None and self.demonstration.is_recording:
+            text += ", **recording a demonstration**"
         remark = session.course.remark(world)
         if remark:
             text += f"\n\n{remark}"

@@ -19,6 +19,7 @@ from simstate.entity.explanation import FIELDS, Explanation
 from simstate.view.answer_label import element_label
 from simstate.view.course import Input
 from simstate.view.course_comparison import ComparedCourse
+from simstate.view.demonstration import NAME, HandDemonstration
 from simstate.view.explain_view import element_text
 from simstate.view.panel import NOTHING
 from simstate.view.picture import Picture
@@ -38,22 +39,25 @@ class Acting:
     Args:
         session: what is played.
         picture: what is drawn.
+        demonstration: what is driven by hand.
         explanation: what the elements of the fields mean.
         tell: shows a text as the answer to a question.
         fill: shows values that can be changed and written.
-        reload: reads the model anew; None: there is none to read.
+        reload: reads the model again; None: there is no file.
     """
 
     def __init__(
         self,
         session: Session,
         picture: Picture,
+        demonstration: HandDemonstration,
         explanation: Explanation,
         tell: Callable[[str], None],
         fill: Callable[[str], None],
         reload: Callable[[], None] | None,
     ) -> None:
         self._session, self._picture = session, picture
+        self._demonstration = demonstration
         self._explanation, self._tell, self._fill = explanation, tell, fill
         self._reload = reload
 
@@ -107,7 +111,7 @@ class Acting:
     def reload(self) -> None:
         """Reload the model's file and restart."""
         if self._reload is None:
-            raise InvalidInputError("There is no file to read anew.")
+            raise InvalidInputError("There is no file to read again.")
         self._reload()
 
     def _mark_diverged(self) -> None:
@@ -184,7 +188,7 @@ class Acting:
     def _compared(self) -> ComparedCourse:
         course = self._session.course
         if not isinstance(course, ComparedCourse):
-            raise InvalidInputError("There is nothing beside it to compare with.")
+            raise InvalidInputError("There is nothing to compare with.")
         return course
 
     def explain(self, name: str) -> None:
@@ -219,6 +223,30 @@ class Acting:
                 if name == f"{entity.name}.{quantity.name}":
                     return entity, quantity
         raise InvalidInputError(f"There is no quantity {name!r} that can be written.")
+
+    # A demonstration of the world shown.
+
+    def nudge(self, drive: int, sign: int) -> None:
+        """Move a drive up or down."""
+        self._demonstration.nudge(drive, sign, self._picture.world)
+
+    def centre_drives(self) -> None:
+        """Bring all drives to the middle of their ranges."""
+        self._demonstration.centre(self._picture.world)
+
+    def start_demonstration(self) -> None:
+        """Reset the world shown, record it and play."""
+        self._demonstration.start(self._picture.world)
+        self._session.play()
+
+    def stop_demonstration(self, client: Any) -> None:
+        """Pause, and send the recording to a client as a download."""
+        self._session.playing = False
+        content = self._demonstration.stop()
+        if self._picture.is_seen_by(client):
+            client.send_file_download(NAME, content)
+        else:
+            self._session.report(_GONE.format("demonstration"))
 
     # Files, which clients download; none is written on this machine.
 

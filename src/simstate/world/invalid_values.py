@@ -134,7 +134,7 @@ def divergence_error(
         f"{'s' if n > 1 else ''} of {engine.model.opt.timestep:g} s:\n"
         + "\n".join(lines)
         + "\nThey keep the state from before this call; the others have advanced. Use "
-        'a smaller timestep, or on_divergence="mask" to go on with the others.'
+        'a smaller timestep, or on_divergence="mask" to continue with the others.'
     )
     return DivergenceError(message, ids)
 

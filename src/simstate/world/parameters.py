@@ -155,7 +155,9 @@ class ModelParameters(ReadOwner):
         rows = slice(None) if env_ids is None else env_ids
         self.request_const(env_ids)  # until they are computed, in case of an error
         for name in self._shortcuts.parameters & engine.expanded.keys():
-            then = f'To go on, restore the model\'s own values: sim.expand("{name}").'
+            then = (
+                f'To continue, restore the model\'s own values: sim.expand("{name}").'
+            )
             self._shortcuts.check(name, engine.expand(name)[rows], None, then)
         written = [
             slot.name.removeprefix("by_hand/")

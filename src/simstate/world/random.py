@@ -80,7 +80,7 @@ class WorldRandom:
     def alike(self) -> Generator[None]:
         """Within it, worlds that have the same seed and count draw the same numbers.
 
-        Those of a world of their own, which is none of the worlds that there are.
+        Those of a separate stream, which belongs to none of the worlds.
         """
         self._drawn_as = torch.full_like(self._world, _NO_WORLD)
         try:

@@ -1,4 +1,4 @@
-"""Memory of a user's own: what `sim.memory` and `env.memory` give."""
+"""Memory of user code: what `sim.memory` and `env.memory` return."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Watched:
         """Return the error for a write to a field that is computed from the state."""
         return InvalidInputError(
             f"{self.label} was written to, but it is computed from the state and "
-            "will be computed anew. Write the state (sim.data.qpos, qvel, "
+            "will be recomputed. Write the state (sim.data.qpos, qvel, "
             "ctrl, …) or use an entity's write_… method."
         )
 

@@ -149,7 +149,7 @@ def test_the_command(tmp_path, capsys):
     assert "There is no policy" in capsys.readouterr().err
 
 
-def test_a_collection_that_goes_on_is_exported_anew(tmp_path):
+def test_a_collection_that_continues_is_exported_again(tmp_path):
     def export(episodes: int) -> int:
         found = collect(cfg_of(0.1), controller, tmp_path, episodes=episodes, envs=2)
         info = json.loads((found.export("lerobot") / "meta/info.json").read_text())

@@ -42,8 +42,8 @@ QUANTITIES = (
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
-    """A recording of short episodes, and what each step was told by hand."""
+def inputs(tmp_path_factory):
+    """A recording of short episodes, and the inputs of each step."""
     path = tmp_path_factory.mktemp("data") / "walk.simrec"
     cfg = tasks.make_cfg("Quadruped-Velocity")
     cfg.episode_length_s = 0.2
@@ -75,8 +75,8 @@ def by_hand(steps, world, cuts):
     return [(a, p + 1) for a, p in zip(starts, places, strict=False)]
 
 
-def test_episodes_are_cut_where_they_ended(told):
-    path, steps = told
+def test_episodes_are_cut_where_they_ended(inputs):
+    path, steps = inputs
     everything = list(episodes_of(path, complete=False))
     assert sum(map(len, everything)) == 3 * 33
     for world, cuts in ((0, []), (1, [13]), (2, [])):
@@ -95,8 +95,8 @@ def test_episodes_are_cut_where_they_ended(told):
     assert 0 < len(kept) <= len(complete)
 
 
-def test_h5py_reads_what_isaac_lab_would(told, tmp_path):
-    path, steps = told
+def test_h5py_reads_what_isaac_lab_would(inputs, tmp_path):
+    path, steps = inputs
     count = write_hdf5(path, tmp_path / "demos.hdf5", success="time_out")
     assert count == int(steps[4].sum())
     first = next(iter(episodes_of(path)))
@@ -153,8 +153,8 @@ def test_an_older_file_of_isaac_lab(tmp_path):
         read_hdf5(tmp_path / "text.hdf5")
 
 
-def test_parquet_has_what_lerobot_wants(told, tmp_path):
-    path, _ = told
+def test_parquet_has_what_lerobot_wants(inputs, tmp_path):
+    path, _ = inputs
     keep = success_of("time_out")
     count = write_lerobot(path, tmp_path / "set", task="walk", keep=keep)
     episodes = list(episodes_of(path, keep=keep))
@@ -192,8 +192,8 @@ def test_parquet_has_what_lerobot_wants(told, tmp_path):
     assert not (tmp_path / "none").exists()
 
 
-def test_a_log_for_foxglove(told, tmp_path):
-    path, _ = told
+def test_a_log_for_foxglove(inputs, tmp_path):
+    path, _ = inputs
     names = ["joint_pos", "body_link_pose_w", "reward"]
     count = write_foxglove(path, tmp_path / "run.mcap", worlds=[2, 0], names=names)
     recording = Recording(path)
@@ -222,8 +222,8 @@ def test_a_log_for_foxglove(told, tmp_path):
         assert base["translation"]["z"] == float(pose[2])
 
 
-def test_a_log_has_the_time_of_the_worlds_too(told, tmp_path):
-    path, _ = told
+def test_a_log_has_the_time_of_the_worlds_too(inputs, tmp_path):
+    path, _ = inputs
     write_foxglove(path, tmp_path / "run.mcap", worlds=[1])
     recording = Recording(path)
     assert recording.time[:, 1].diff().min() < 0  # an episode has ended
@@ -257,26 +257,26 @@ def test_a_log_of_numbers_that_are_none(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["hdf5", "foxglove"])
-def test_a_recording_is_not_replaced_by_what_is_made_of_it(told, tmp_path, kind):
+def test_a_recording_is_not_replaced_by_what_is_made_of_it(inputs, tmp_path, kind):
     path = tmp_path / "run.simrec"
-    path.write_bytes(told[0].read_bytes())
+    path.write_bytes(inputs[0].read_bytes())
     (tmp_path / "link").symlink_to(path)
     for out in (path, tmp_path / "link"):
         assert main(["export", str(path), "--to", kind, "--out", str(out)]) == 1
-    assert path.read_bytes() == told[0].read_bytes()
+    assert path.read_bytes() == inputs[0].read_bytes()
 
 
-def test_a_log_of_a_world_that_was_not_recorded(told, tmp_path):
+def test_a_log_of_a_world_that_was_not_recorded(inputs, tmp_path):
     with pytest.raises(InvalidInputError, match="World 7 was not recorded"):
-        write_foxglove(told[0], tmp_path / "a.mcap", worlds=[7])
+        write_foxglove(inputs[0], tmp_path / "a.mcap", worlds=[7])
     assert not (tmp_path / "a.mcap").exists()
 
 
-def test_recordings_of_different_tasks_make_no_data_set(told, tmp_path):
+def test_recordings_of_different_tasks_make_no_data_set(inputs, tmp_path):
     env = Env(tasks.make_cfg("Cartpole-Balance"), 2)
     with env.record(tmp_path / "cart.simrec"):
         env.step(torch.zeros(2, 1))
-    both = [told[0], tmp_path / "cart.simrec"]
+    both = [inputs[0], tmp_path / "cart.simrec"]
     with pytest.raises(RecordingError, match=r"walk.*cart.*observation/policy"):
         write_hdf5(both, tmp_path / "both.hdf5")
     with pytest.raises(RecordingError, match="do not make one data set"):
@@ -311,15 +311,15 @@ def test_fields_and_functions_are_in_every_format(tmp_path):
     assert info["features"]["observation.power"]["unit"] == "W"
     with open(tmp_path / "cart.mcap", "rb") as file:
         schemas = make_reader(file).get_summary().schemas.values()
-        told = {s.name: json.loads(s.data)["properties"] for s in schemas}
-    joints = told["simstate.robot.joint_pos"]
+        inputs = {s.name: json.loads(s.data)["properties"] for s in schemas}
+    joints = inputs["simstate.robot.joint_pos"]
     assert joints["slider"]["description"] == "[m]"
     assert joints["pole"]["description"] == "[rad]"
-    assert "simstate.power" in told
+    assert "simstate.power" in inputs
 
 
-def test_the_command(told, tmp_path, capsys):
-    path, _ = told
+def test_the_command(inputs, tmp_path, capsys):
+    path, _ = inputs
     out = str(tmp_path / "a.hdf5")
     assert main(["export", str(path), "--to", "hdf5", "--out", out]) == 0
     assert "episodes" in capsys.readouterr().out
@@ -459,8 +459,10 @@ def test_no_column_takes_the_place_of_another(tmp_path):
                 write_lerobot(path, tmp_path / "set")
 
 
-def test_an_export_that_fails_midway_leaves_what_was_there(told, tmp_path, monkeypatch):
-    path, _ = told
+def test_an_export_that_fails_midway_leaves_what_was_there(
+    inputs, tmp_path, monkeypatch
+):
+    path, _ = inputs
     for name in ("walk.hdf5", "walk.mcap"):
         (tmp_path / name).write_text("what was there")
     seen = []
@@ -480,8 +482,8 @@ def test_an_export_that_fails_midway_leaves_what_was_there(told, tmp_path, monke
     assert left == {"walk.hdf5": b"what was there", "walk.mcap": b"what was there"}
 
 
-def test_an_export_where_there_is_no_folder_says_so(told, tmp_path):
-    path, _ = told
+def test_an_export_where_there_is_no_folder_says_so(inputs, tmp_path):
+    path, _ = inputs
     with pytest.raises(FileError, match=r"Cannot write .*nowhere.*walk.hdf5"):
         write_hdf5(path, tmp_path / "nowhere" / "walk.hdf5")
     with pytest.raises(FileError, match=r"Cannot write .*nowhere.*walk.mcap"):
@@ -505,5 +507,5 @@ def test_what_has_no_joints_is_a_rigid_object(tmp_path):
     (demo, *_) = read_hdf5(tmp_path / "lift.hdf5")
     pose = demo.arrays["states/rigid_object/cube/root_pose"]
     with Recording(tmp_path / "lift.simrec") as recording:
-        told = recording.read("cube.root_link_pose_w")
-    np.testing.assert_array_equal(pose, np.asarray(told)[: len(pose), 0])
+        inputs = recording.read("cube.root_link_pose_w")
+    np.testing.assert_array_equal(pose, np.asarray(inputs)[: len(pose), 0])

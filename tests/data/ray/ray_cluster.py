@@ -145,14 +145,19 @@ def a_lost_node_changes_nothing() -> None:
             cluster = Cluster(workers=2)
             counts: list[int] = []
 
-            def told(found: int, tried: int) -> None:
+            def on_progress(found: int, tried: int) -> None:
                 counts.append(found)
                 if len(counts) == 2:
                     lost = threading.Thread(target=nodes.remove_node, args=(second,))
                     lost.start()
 
             there = collect(
-                cfg, zeros, Path(folder) / "b", **options, over=cluster.map, told=told
+                cfg,
+                zeros,
+                Path(folder) / "b",
+                **options,
+                over=cluster.map,
+                on_progress=on_progress,
             )
             assert len(here.parts) == len(there.parts)
             pairs = zip(here.episodes(), there.episodes(), strict=True)
@@ -193,18 +198,18 @@ def remote_worlds_go_on_from_their_last_snapshot() -> None:
         nodes.shutdown()
 
 
-def a_stuck_worker_is_told() -> None:
+def a_stuck_worker_is_reported() -> None:
     def slow(item: int) -> int:
         time.sleep(6 if item == 1 else 0)
         return item
 
     with (
         Cluster(workers=2, patience=2.0) as cluster,
-        warnings.catch_warnings(record=True) as told,
+        warnings.catch_warnings(record=True) as on_progress,
     ):
         warnings.simplefilter("always")
         assert list(cluster.map(slow, range(3))) == [0, 1, 2]
-    assert any("item 1 has not answered for 2 s" in str(w.message) for w in told)
+    assert any("item 1 has not answered for 2 s" in str(w.message) for w in on_progress)
     print("a stuck worker: a warning names what it has not done")
 
 
@@ -274,7 +279,7 @@ if __name__ == "__main__":
     a_killed_worker_is_replaced()
     a_lost_node_changes_nothing()
     remote_worlds_go_on_from_their_last_snapshot()
-    a_stuck_worker_is_told()
+    a_stuck_worker_is_reported()
     with tempfile.TemporaryDirectory() as name:
         training_gives_the_same_policy(Path(name))
         ctrl_c_ends_all_of_it(Path(name))

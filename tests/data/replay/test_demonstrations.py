@@ -38,10 +38,10 @@ def run(tmp_path):
 
 def test_what_was_not_kept_comes_from_the_states(run, tmp_path):
     path, truth = run
-    told = []
+    calls = []
     found = collect_from(
         [path], tmp_path / "data", quantities=["robot.joint_vel"],
-        success="time_out", told=lambda *what: told.append(what),
+        success="time_out", on_progress=lambda *what: calls.append(what),
     )  # fmt: skip
     (part,) = found.parts
     with Recording(part) as recording, Recording(path) as before:
@@ -51,7 +51,7 @@ def test_what_was_not_kept_comes_from_the_states(run, tmp_path):
     assert replay(part).is_same
     episodes, others = list(found.episodes()), list(episodes_of(path))
     assert len(episodes) == len(others) == 8
-    assert told == [(8, 1)]
+    assert calls == [(8, 1)]
     for one, other in zip(episodes, others, strict=True):
         np.testing.assert_array_equal(one.columns["action"], other.columns["action"])
 

@@ -1,4 +1,4 @@
-"""Every dynamics reading of a simulation beside MuJoCo's C functions."""
+"""Every dynamics reading of a simulation compared with MuJoCo's C functions."""
 
 from __future__ import annotations
 

@@ -268,7 +268,7 @@ def test_they_are_fresh_after_writes_and_strict_mode_says_so() -> None:
 
 
 def test_reading_on_demand_changes_no_field() -> None:
-    """Fields of the last evaluation stay, whatever is computed beside them."""
+    """Fields of the last evaluation stay, whatever else is computed."""
     sim = _two()
     sim.step(3)
     names = ("qacc", "qfrc_actuator", "qfrc_constraint", "actuator_force", "sensordata")

@@ -210,6 +210,16 @@ def test_a_gain_of_a_motor_is_part_of_its_meaning():
     )
 
 
+def test_the_offset_of_the_centre_of_mass_is_named():
+    model = """<mujoco><worldbody>
+      <body name="apart"><freejoint/><geom size="0.1" pos="0.2 0 -0.3"/></body>
+      <body name="same"><freejoint/><geom size="0.1"/></body>
+    </worldbody></mujoco>"""
+    found = simstate.explain(model)
+    assert "which is at (0.2, 0, -0.3) m from it" in found["qpos[0]"].mistake
+    assert "here the two coincide" in found["qpos[7]"].mistake
+
+
 def test_activations():
     acts = simstate.explain(ACTUATORS).select("act")
     by_name = {e.element.split("'")[1]: e for e in acts}

@@ -159,7 +159,7 @@ def state(**change):
             "not all positive",
         ),
         (
-            # One wrong matrix beside one of a much greater scale.
+            # One wrong matrix next to one of a much greater scale.
             lambda: points.check_inertia(
                 [np.eye(3) * 1e12, np.eye(3) + np.eye(3, k=1)]
             ),

@@ -217,7 +217,7 @@ def test_arm_holds_home_with_its_gripper_down() -> None:
     np.testing.assert_allclose(axes[:, 2], [0, 0, -1], atol=1e-3)
 
 
-def test_arm_reaches_what_its_servos_are_told() -> None:
+def test_arm_reaches_the_targets_of_its_servos() -> None:
     model = compiled("arm")
     data = started(model, "home")
     data.ctrl[:7] += [0.5, -0.4, 0.3, 0.3, -0.5, 0.4, 0.6]

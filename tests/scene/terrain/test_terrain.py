@@ -109,7 +109,7 @@ def test_tiles_meet_at_one_height_however_high_their_middles_are(terrain):
         assert (middle > 0.4) == (kind in steep)
 
 
-def test_a_world_that_comes_to_the_end_of_the_terrain_is_told_so(terrain):
+def test_a_world_that_comes_to_the_end_of_the_terrain_is_reported(terrain):
     ends = TerminationTermCfg(
         terminations.terrain_out_of_bounds, params={"margin": 0.5}, time_out=True
     )
@@ -175,13 +175,13 @@ def test_heights_on_boxes_are_those_that_rays_find():
     found = np.array([ray(model, data, *point) for point in points])
     heights = terrain.height_at(torch.as_tensor(points)).numpy()
     assert np.abs(heights - found).max() < 1e-6
-    assert (found > 0.5).mean() > 0.03  # on boxes, not beside them
+    assert (found > 0.5).mean() > 0.03  # on boxes, not next to them
     for level in range(2):
         for column in range(5):
             x, y, z = terrain.origins[level, column]
             assert z == pytest.approx(ray(model, data, x, y), abs=1e-6)
     tops = terrain.origins[:, list(BOX_GENERATORS).index("box_stairs_down"), 2]
-    # 4 steps beside a platform of 0.8 m in a tile of 4 m, of 6.4 and 18.3 cm each.
+    # 4 steps next to a platform of 0.8 m in a tile of 4 m, of 6.4 and 18.3 cm each.
     assert tops == pytest.approx([4 * 0.064, 4 * 0.183])
 
 

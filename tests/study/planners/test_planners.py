@@ -12,7 +12,6 @@ import pytest
 import torch
 from scipy.interpolate import CubicHermiteSpline, interp1d
 from tests.inside import ledger_of
-from tests.soak import SOAK
 from torch import Tensor
 
 from simstate import Simulation, study
@@ -133,7 +132,7 @@ def upright(sim: Any) -> Tensor:
 
 
 def test_a_quadruped_stands_up_from_its_back_and_walks_to_a_point():
-    """Within 1.2 s upright and 0.2 m high; in soak within 4 s 0.3 m from the goal."""
+    """Within 1.2 s upright and 0.2 m high, and within 4 s 0.3 m from the goal."""
     sim = legged()
     assert float(upright(sim)) < -0.9
     stood: list[bool] = []
@@ -147,10 +146,13 @@ def test_a_quadruped_stands_up_from_its_back_and_walks_to_a_point():
     planner = PredictiveSampling(
         25, cost=walk_cost, hold=4, samples=48, knots=3, noise=0.2
     )
-    drive(sim, planner, 1.2 if SOAK == 1 else 4.0, replan=2, after_step=look)
+    for _ in range(10):
+        drive(sim, planner, 0.4, replan=2, after_step=look)
+        if min(near) < 0.3:
+            break
     assert any(stood[:60])
-    if SOAK > 1:
-        assert min(near) < 0.3
+    assert near[0] > 0.9
+    assert min(near) < 0.3
 
 
 # Plans.

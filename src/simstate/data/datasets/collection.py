@@ -37,8 +37,8 @@ Act: TypeAlias = "Callable[[dict[str, Tensor]], Tensor]"
 MakeAct: TypeAlias = "Callable[[Env], Act]"
 """Makes the policy for an environment: actions from observations by group."""
 
-Told: TypeAlias = "Callable[[int, int], None]"
-"""`told(wanted, tried)`: how many wanted episodes there are, of how many tried."""
+OnProgress: TypeAlias = "Callable[[int, int], None]"
+"""`on_progress(wanted, tried)`: numbers of wanted and of tried episodes so far."""
 
 ABOUT = "collect.json"
 FORMAT = "simstate collection 1"
@@ -119,7 +119,7 @@ def collect(
     image_size: tuple[int, int] | None = None,
     task: str | None = None,
     engine: EngineCfg = "native",
-    told: Told | None = None,
+    on_progress: OnProgress | None = None,
     over: Over | None = None,
 ) -> Collection:
     """Run a policy until there are enough episodes; return the collection.
@@ -141,7 +141,7 @@ def collect(
         image_size: width and height of the pictures [px]; None: what the scene says.
         task: where the task is found, as in `env.record`.
         engine: as in Env.
-        told: called after each part.
+        on_progress: called after each part.
         over: what runs the parts: `Cluster.map` of `simstate.data.ray`; None: here.
     """
     whole_number("episodes", episodes, 1)
@@ -165,8 +165,8 @@ def collect(
     found = tried = 0
     for part in written_parts(collection, record, itertools.count(), over):
         found, tried = found + collection.count(part), tried + envs
-        if told is not None:
-            told(found, tried)
+        if on_progress is not None:
+            on_progress(found, tried)
         if found >= episodes:
             break
         if tried >= MOST_TRIES * episodes:
@@ -285,7 +285,7 @@ def describe_folder(root: Path, what: Mapping[str, Any]) -> None:
     """Write down what is collected; raise if the folder has something else."""
     with naming_errors(root, "write"):
         root.mkdir(parents=True, exist_ok=True)
-    told = {"format": FORMAT, **what}
+    on_progress = {"format": FORMAT, **what}
     file = root / ABOUT
     if not file.exists():
         if any(root.glob("part-*.simrec")):
@@ -293,7 +293,7 @@ def describe_folder(root: Path, what: Mapping[str, Any]) -> None:
                 f"{str(root)!r} has parts of a collection but no {ABOUT}, which says "
                 "what they are of: name another folder."
             )
-        text = json.dumps(told, indent=2, ensure_ascii=False)
+        text = json.dumps(on_progress, indent=2, ensure_ascii=False)
         write_atomically(file, text.encode())
         return
     try:
@@ -302,7 +302,7 @@ def describe_folder(root: Path, what: Mapping[str, Any]) -> None:
         before: Any = json.loads(text)
     except ValueError as error:
         raise InvalidInputError(f"{str(file)!r} cannot be read: {error}.") from error
-    now = json.loads(json.dumps(told))
+    now = json.loads(json.dumps(on_progress))
     other = [k for k in {**now, **before} if before.get(k) != now.get(k)]
     if other:
         raise InvalidInputError(

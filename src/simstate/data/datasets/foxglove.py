@@ -40,8 +40,8 @@ def write_foxglove(
     Each column is a topic `/world_3/robot.joint_pos`, with a property for each
     component, under its name; a number that is none (NaN, ∞) is null. Recorded
     `body_link_pose_w` is also `/tf`, so that the 3D panel shows the links, and recorded
-    pictures are images. A log has one time that only goes on: that since the begin of
-    the recording. The simulation's, which begins anew with a world, is a column.
+    pictures are images. A log has one time that only increases: that since the start of
+    the recording. The simulation's, which restarts when a world is reset, is a column.
 
     Args:
         recording: the file.
@@ -123,10 +123,10 @@ class _Log:
                 continue
             values = columns[name][sample, place]
             if name.startswith(CAMERA):
-                told = _image(name.removeprefix(CAMERA), values)
+                fields = _image(name.removeprefix(CAMERA), values)
             else:
-                told = dict(zip(self._keys[name], _plain(values), strict=True))
-            self._add(channel, time, {"timestamp": stamp, **told})
+                fields = dict(zip(self._keys[name], _plain(values), strict=True))
+            self._add(channel, time, {"timestamp": stamp, **fields})
             count += 1
         for name, frames in self._frames.items():
             poses = columns[name][sample, place]
@@ -152,14 +152,14 @@ class _Log:
         keys = contract["names"] or [f"value_{k}" for k in range(width)]
         self._keys[name] = keys if width != 1 or contract["names"] else ["value"]
         kind = "boolean" if contract["dtype"] == "bool" else "number"
-        told = self._recording.component_contracts(name)
+        fields = self._recording.component_contracts(name)
         each = {
             key: {
                 "type": kind,
                 "description": f"[{one.unit}]",
                 **{word: getattr(one, word) for word in EACH},
             }
-            for key, one in zip(self._keys[name], told, strict=True)
+            for key, one in zip(self._keys[name], fields, strict=True)
         }
         schema = {
             "type": "object",

@@ -256,9 +256,9 @@ def _write_episode(
         made = group.create_dataset(where, data=values, compression="gzip")
         for key in EACH:
             made.attrs[key] = contract.get(key, UNDECLARED)
-        for key, told in lists.items():
-            if told or key == "names":
-                made.attrs[key] = json.dumps(told, ensure_ascii=False)
+        for key, attributes in lists.items():
+            if attributes or key == "names":
+                made.attrs[key] = json.dumps(attributes, ensure_ascii=False)
 
 
 def _place(column: str, kinds: dict[str, str]) -> str:
@@ -294,16 +294,16 @@ def _read_episode(
             )
         _check_size(path, place[0], item)
         values = np.asarray(item)
-        told = {key: item.attrs[key] for key in item.attrs}
-        lists = {key: _list_of(told.get(key)) for key in _LISTS}
+        attributes = {key: item.attrs[key] for key in item.attrs}
+        lists = {key: _list_of(attributes.get(key)) for key in _LISTS}
         if is_xyzw and _is_root_pose(where) and values.shape[-1:] == (7,):
             values = values[..., _WXYZ]
             for key, found in lists.items():
                 if found is not None and len(found) == 7:
                     lists[key] = [found[k] for k in _WXYZ]
-        told |= {key: found for key, found in lists.items() if found is not None}
+        attributes |= {key: found for key, found in lists.items() if found is not None}
         arrays[where] = values
-        contracts[where] = told
+        contracts[where] = attributes
 
     group.visititems(visit)
     actions = arrays.pop("actions", np.zeros((0, 0)))

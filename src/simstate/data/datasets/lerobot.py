@@ -52,8 +52,8 @@ def write_lerobot(
     `observation.state` is an observation group, `action` the action,
     `observation.QUANTITY` what else was recorded, `next.reward` and `next.done` what
     came of the step, `observation.images.CAMERA` pictures, as H.264 films. Names of
-    components are in the features of `meta/info.json`, with unit, axes and point beside
-    them, and `units`, `each_axes` and `points` where components have different ones.
+    components are in the features of `meta/info.json`, with unit, axes and point,
+    and `units`, `each_axes` and `points` where components have different ones.
 
     Args:
         source: recordings of an Env, or of a Simulation with `fields=["ctrl"]`: an

@@ -110,7 +110,7 @@ class Cluster(Closing):
         """Call a function with each item; the results in the order of the items.
 
         The function travels once. Twice as many items as workers are on their way: the
-        rest wait, and so do those whose results nobody takes. What is not needed any
+        rest wait, and so do those whose results are not taken. What is not needed any
         more is cancelled when the results are no longer asked for.
         """
         ray = self.ray

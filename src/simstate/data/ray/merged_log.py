@@ -50,20 +50,20 @@ class JoinedLog:
         """The worlds have been put elsewhere: what curricula said is no longer so."""
         self._said = [{} for _ in self._worlds]
 
-    def joined(self, told: Sequence[WorkerLog]) -> dict[str, Any]:
+    def joined(self, reports: Sequence[WorkerLog]) -> dict[str, Any]:
         """Return the log of this step as one Env with all worlds would write it."""
-        for said, one in zip(self._said, told, strict=True):
+        for said, one in zip(self._said, reports, strict=True):
             said |= {k: x for k, x in one.log.items() if k.startswith(_CURRICULUM)}
-        names = dict.fromkeys(name for one in told for name in one.log)
-        return {name: self._value(name, told) for name in names}
+        names = dict.fromkeys(name for one in reports for name in one.log)
+        return {name: self._value(name, reports) for name in names}
 
-    def _value(self, name: str, told: Sequence[WorkerLog]) -> float:
+    def _value(self, name: str, reports: Sequence[WorkerLog]) -> float:
         if name == _DIVERGED:
-            return sum(one.divergences for one in told)
+            return sum(one.divergences for one in reports)
         if name.startswith(_CURRICULUM):
             pairs = zip(self._said, self._worlds, strict=True)
             return _mean([(said[name], n) for said, n in pairs if name in said])
-        values = [(one.log[name], one.episodes) for one in told if name in one.log]
+        values = [(one.log[name], one.episodes) for one in reports if name in one.log]
         if name.startswith(_COUNTED):
             return sum(value for value, _ in values)
         return _mean(values)
@@ -98,7 +98,7 @@ def split_snapshot(
 ) -> list[Snapshot]:
     """The snapshot of each worker's worlds; the first has the count of all."""
     contracts: dict[str, Any] = snapshot.header.get("slots", {})
-    shared = {name for name, told in contracts.items() if told.get("shared")}
+    shared = {name for name, reports in contracts.items() if reports.get("shared")}
     parts: list[Snapshot] = []
     for first, end in rows:
         slots = {

@@ -53,7 +53,7 @@ class RemoteEnv(Closing):
         num_envs: the worlds in all, shared out among the cluster's workers.
         seed: the seed of all that is random.
         engine: as in Env; native has one thread on each worker.
-        save_every: steps between two snapshots, from which lost worlds go on.
+        save_every: steps between two snapshots, from which lost worlds resume.
     """
 
     def __init__(
@@ -104,10 +104,10 @@ class RemoteEnv(Closing):
             raise not_finite(rows, columns)
         if self.workers.num_unsaved >= self._save_every:
             self.workers.save()
-        told = self.workers.attempt("step", self._split(rows))
-        seen = self._grouped([one[0] for one in told])
-        rest = self._joined([one[1] for one in told])
-        log = self._logs.joined([one[2] for one in told])
+        replies = self.workers.attempt("step", self._split(rows))
+        seen = self._grouped([one[0] for one in replies])
+        rest = self._joined([one[1] for one in replies])
+        log = self._logs.joined([one[2] for one in replies])
         self.workers.commit()
         self._seen = self.workers.number, seen
         return (

@@ -152,7 +152,7 @@ class Workers(Closing):
     def _check_open(self) -> None:
         if self._is_closed:
             raise SimStateError(
-                "The workers are closed, and what lived on them is gone: make it anew."
+                "The workers are closed, and what lived on them is gone: create it."
             )
 
     def _started(self, k: int) -> Any:

@@ -2,7 +2,7 @@
 
 found = replay("run.simrec")
 print(found)  # the same bit for bit, or the first difference by world and joint
-sim = branch("run.simrec", time=1.5)  # go on from there
+sim = branch("run.simrec", time=1.5)  # continue from there
 """
 
 from simstate.data.replay.comparison import Replay, ReplayDifference

@@ -98,16 +98,16 @@ class Replay:
 
     def __str__(self) -> str:
         how = "bit for bit" if self.tolerance == 0 else f"within {self.tolerance:g}"
-        told = (
+        counts = (
             f"{self.steps} steps on {self.engine}: {self.samples} samples of "
             f"{len(self.columns)} columns and {self.snapshots} snapshots "
         )
         lines = [f"The model differs: {what}." for what in self.model]
         lines += [f"The task differs: {what}." for what in self.settings]
         if self.first is None:
-            lines.insert(0, f"{told}are the same, {how}.")
+            lines.insert(0, f"{counts}are the same, {how}.")
         else:
-            lines.insert(0, f"{told}were compared, {how}.")
+            lines.insert(0, f"{counts}were compared, {how}.")
             lines.append(f"First difference: {self.first}.")
         if self.first is not None and self.tolerance > 0:
             lines += self.course()

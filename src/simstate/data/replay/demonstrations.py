@@ -12,7 +12,7 @@ import numpy as np
 from simstate.base.errors import InvalidInputError, RecordingError
 from simstate.data.datasets import Collection
 from simstate.data.datasets.collection import (
-    Told,
+    OnProgress,
     check_success,
     describe_folder,
     with_cameras,
@@ -37,7 +37,7 @@ def collect_from(
     cameras: Sequence[str] = (),
     image_size: tuple[int, int] | None = None,
     task: str | None = None,
-    told: Told | None = None,
+    on_progress: OnProgress | None = None,
     over: Over | None = None,
 ) -> Collection:
     """Play recordings of an environment again, and keep more of them than was kept.
@@ -54,7 +54,7 @@ def collect_from(
         cameras: whose pictures to record, as in `collect`.
         image_size: width and height of the pictures [px]; None: what the scene says.
         task: where the task is now; None: where it was.
-        told: called after each part.
+        on_progress: called after each part.
         over: what runs the parts, as in `collect`; None: here.
     """
     if not files:
@@ -82,8 +82,8 @@ def collect_from(
     found = 0
     for part in written_parts(collection, again, range(len(files)), over):
         found += collection.count(part)
-        if told is not None:
-            told(found, part + 1)
+        if on_progress is not None:
+            on_progress(found, part + 1)
     return collection
 
 

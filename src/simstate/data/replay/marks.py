@@ -38,7 +38,7 @@ def _marks_of(recording: Recording, step: Step, number: int) -> Iterator[Mark]:
         if change.slot == "time":
             began |= set(everyone if change.rows is None else change.rows.tolist())
     for world in sorted(began):
-        yield Mark(number, "reset", world, "the world began anew")
+        yield Mark(number, "reset", world, "the world was reset")
     for change in step.changes if recording.kind == "sim" else ():
         rows = everyone if change.rows is None else change.rows.tolist()
         for world in rows:

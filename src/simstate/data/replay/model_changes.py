@@ -61,14 +61,14 @@ def _changes_of(name: str, then: mujoco.MjModel, now: mujoco.MjModel) -> list[st
     if old.shape != new.shape:
         return [f"{name} has the shape {new.shape}, it had {old.shape}"]
     places = np.argwhere(~((old == new) | ((old != old) & (new != new))))
-    told = [
+    lines = [
         f"{name}{_element(now, name, place)} is {new[tuple(place)]}, "
         f"it was {old[tuple(place)]}"
         for place in places[:_MOST]
     ]
     if len(places) > _MOST:
-        told.append(f"{len(places) - _MOST} more of {name}")
-    return told
+        lines.append(f"{len(places) - _MOST} more of {name}")
+    return lines
 
 
 def _value(model: mujoco.MjModel, name: str) -> Any:

@@ -31,7 +31,7 @@ class Player:
         recording: what to play.
         worlds: a Simulation or an Env, as the recording has it.
         rebuilt: whether the worlds were made from the recording alone, without the
-            code that had memory of its own in them.
+            user code that had memory in them.
     """
 
     def __init__(

@@ -153,7 +153,9 @@ class RecordedCourse(Course, Closing):
 
     def restore(self, snapshot: Snapshot, env_ids: Sequence[int] | None = None) -> None:
         """Not possible: a recording has its own states."""
-        raise InvalidInputError("A recording is not changed: branch(…) goes on from it")
+        raise InvalidInputError(
+            "A recording cannot be changed: branch(…) continues from it"
+        )
 
     def inputs(self) -> list[Input]:
         """None: they are those of the recording."""

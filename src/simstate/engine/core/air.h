@@ -18,7 +18,7 @@
  * Parameters of a world: without layers density [kg/m³], scale height and base [m]; with
  * layers a factor of the density, and two that are not used. */
 
-/* Whether a table of so many numbers is well formed. */
+/* True if a table of this length is well formed. */
 int core_is_air(const double* table, size_t count);
 
 /* The density at a place from the planet's centre [kg/m³]. */

@@ -54,7 +54,7 @@ typedef struct {
   int num_views;
 } contacts_object;
 
-/* The number of what looks at the steps, a tuple of Contacts of so many worlds, and
+/* The number of what looks at the steps, a tuple of Contacts of this many worlds, and
  * memory to be freed; -1 with an exception set if it is something else. */
 int core_read_contacts(PyObject* tuple, int num_worlds, const core_contacts*** contacts);
 

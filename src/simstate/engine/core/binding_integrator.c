@@ -128,7 +128,7 @@ static PyObject* move(integrator_object* self, PyObject* args) {
   return number_or_null(failed);
 }
 
-/* One step of each world that meets its tolerance, at most so long. */
+/* One step of each world that meets its tolerance, no longer than its limit. */
 static PyObject* attempt(integrator_object* self, PyObject* args) {
   PyObject *ids, *limits, *calls;
   core_integrator in = self->in;

@@ -29,7 +29,7 @@ static void go_on(double* clock, double* last, int runs, double passed) {
   *clock = runs ? *clock + passed : 0;
 }
 
-/* Lets the clocks of an element go on, and remembers the latest force on it. */
+/* Advances the clocks of an element, and keeps the latest force on it. */
 static void remember(const core_contacts* c, int world, int element, int touches,
                      const double force[3], double passed) {
   go_on(row_of(&c->air_time, world) + element,

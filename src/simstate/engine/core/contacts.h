@@ -27,7 +27,7 @@ typedef struct {
   uint8_t* shown_touching; /* (worlds, elements): since the last step was noted */
 } core_contacts;
 
-/* Goes on by `passed` seconds with the forces that an evaluation has left in d.
+/* Advances by `passed` seconds with the forces that an evaluation has left in d.
  *
  * `is_first`: it is the first look in a call, from which the greatest force counts. */
 void core_note_contacts(const core_contacts* c, const mjData* d, int world,
@@ -36,7 +36,7 @@ void core_note_contacts(const core_contacts* c, const mjData* d, int world,
 /* Looks at the forces that an evaluation within a step has left in d. */
 void core_look_at_contacts(const core_contacts* c, const mjData* d, int world);
 
-/* Goes on by `passed` seconds with what the evaluations of a step have shown. */
+/* Advances by `passed` seconds with the results of a step's evaluations. */
 void core_note_shown(const core_contacts* c, int world, double passed);
 
 /* 1 where the first side of a contact is what a sensor names, -1 for the second, 0: none.

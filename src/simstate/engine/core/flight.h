@@ -16,7 +16,7 @@
  *   altitude [m], logarithms of pressure [Pa] and density [kg/m³]; 13 ratios of molar
  *   masses from 80 to 86 km.
  *
- *   Grid: its size; numbers of axes and of values at a point; whether it goes on beyond
+ *   Grid: its size; numbers of axes and of values at a point; whether it extends beyond
  *   its ends; whether each world has its own values; the variable that it is multiplied
  *   by, -1: none; of each axis the variable, the number of breakpoints, and these; then
  *   the values. A wind field is a grid of three values over time, north, east, height.
@@ -41,7 +41,7 @@
 #define CORE_FLIGHT_HEAD 8
 #define CORE_FLIGHT_NUMBERS 8 /* parameters before those of the model */
 
-/* Whether a table of so many numbers is one of these, for one body of a model. */
+/* True if a table of this length is one of these, for one body of a model. */
 int core_is_flight(const double* table, size_t count, int num_parameters,
                    const mjModel* m);
 

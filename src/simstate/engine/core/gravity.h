@@ -30,7 +30,7 @@ typedef enum {
   CORE_NO_ROTATION = 0, CORE_UNIFORM_ROTATION = 1, CORE_EARTH_ROTATION = 2
 } core_rotation;
 
-/* Whether a table of so many numbers is well formed, for so many parameters. */
+/* True if a table of this length is well formed for this many parameters. */
 int core_is_field(const double* table, size_t count, int num_parameters);
 
 /* The acceleration at a place from the central body [m/s²]. */

@@ -97,7 +97,7 @@ typedef struct {
   int64_t num_steps;                     /* of one call */
   double step;                           /* fixed [s] */
   double span;                           /* adaptive [s] */
-  const double* own_step;                /* (num_worlds) [s]: one step, at most so long,
+  const double* own_step;                /* (num_worlds) [s]: one step, no longer than this,
                                             of each world; NULL: those above */
   int64_t budget;                        /* evaluations of a world in one call */
 } core_integrator;
@@ -214,7 +214,7 @@ void core_clamp_activations(core_world* w);
 /* Does at a step's end what MuJoCo does: clamps activations, keeps a warm start. */
 void core_finish(core_world* w);
 
-/* Lets what looks at contacts go on by `passed` seconds. */
+/* Advances the observers of contacts by `passed` seconds. */
 void core_note_step(core_world* w, double passed);
 
 /* Whether anything but MuJoCo reads time and state at the stages. */

@@ -229,7 +229,7 @@ class AdaptiveIntegrator(Integrator):
             raise InvalidInputError("An adaptive scheme needs b_error in its tableau.")
         widths = {one.name: one.value.shape[1] for one in processes}
         self.blocks = (*_MECHANICS, *widths)
-        """The blocks of the state that have tolerances of their own."""
+        """The blocks of the state with separate tolerances."""
         n = batch.nsim
         self.step_size = np.zeros(n)
         """The step that each world would try next [s]; 0: not known yet."""

@@ -191,7 +191,7 @@ class Reads:
         ]
 
     def run(self, into: NDArray[np.float64] | None = None) -> list[NDArray[np.float64]]:
-        """All quantities, each (num_worlds, count, width), in memory of their own.
+        """All quantities, each (num_worlds, count, width), in separate memory.
 
         With `into`, of shape (size,), they are views of it: memory that is used again
         costs half the time, but what was read before is overwritten.

@@ -3,7 +3,7 @@
 
 #include "step.h"
 
-/* Whether sensors may be left out of a step: nobody reads them, or the core senses. */
+/* Whether sensors may be left out of a step: they are not read, or the core computes them. */
 static int may_skip_sensors(const mjModel* m) {
   return m->nsensor && !m->nhistory && !m->nplugin && !core_has_callbacks() &&
          m->opt.integrator <= mjINT_IMPLICITFAST &&

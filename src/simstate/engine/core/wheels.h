@@ -7,7 +7,7 @@
 /* A table is the number of wheels, then the dof and the control of each. Parameters of a
  * world: greatest speed [rad/s], viscous [N·m·s] and Coulomb friction [N·m] of each. */
 
-/* Whether a table of so many numbers fits a model, and so many parameters. */
+/* True if a table of this length fits a model and this many parameters. */
 int core_is_wheels(const double* table, size_t count, int num_parameters,
                    const mjModel* m);
 

@@ -186,7 +186,7 @@ def _activation(
 ) -> tuple[str, str, str]:
     """Meaning, unit and usual mistake of the k-th activation."""
     dyn = int(model.actuator_dyntype[actuator])
-    forgotten = "left out of a saved state: without it the motion goes on differently"
+    forgotten = "left out of a saved state: without it the motion continues differently"
     if kind == "intvelocity":
         meaning = "position target: the integral of the control"
         return meaning, on.length_unit, "not set when the pose is: the servo then jumps"

@@ -46,7 +46,7 @@ class ElementInfo:
 class Explanation(Sequence[ElementInfo]):
     """All elements of a model; `explanation["qvel[4]"]` is one of them.
 
-    A name may also select several, as a Sequence of its own, with `select`: "qvel",
+    A name may also select several, as a Sequence, with `select`: "qvel",
     "qvel[3:6]", "xfrc_applied[1]".
     """
 

@@ -39,7 +39,7 @@ class ElementNames:
             return entity, repr(name)
         raw = mujoco.mj_id2name(self.model, OBJECTS[kind].value, i) or f"{kind}_{i}"
         for prefix, entity in self._prefixes.items():
-            # The world body is nobody's, also where one entity has every name.
+            # The world body belongs to no entity, even if one entity has every name.
             if raw.startswith(prefix) and not (kind == "body" and i == 0):
                 return entity, repr(raw.removeprefix(prefix))
         return "", repr(raw)

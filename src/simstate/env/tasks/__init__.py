@@ -78,14 +78,14 @@ def register(
     said = description or (getattr(env_cfg, "__doc__", None) or "").strip()
     task = Task(name, env_cfg, train_cfg, said.partition("\n")[0])
     _registered[name] = task
-    for told in _listeners:
-        told(name)
+    for listener in _listeners:
+        listener(name)
     return task
 
 
-def when_registered(told: Callable[[str], None]) -> None:
-    """Call `told(name)` for every task that is registered from now on."""
-    _listeners.append(told)
+def when_registered(listener: Callable[[str], None]) -> None:
+    """Call `listener(name)` for every task that is registered from now on."""
+    _listeners.append(listener)
 
 
 def find(reference: str | Path) -> Task:

@@ -1,7 +1,7 @@
 """Move the hand of a seven-joint arm to a point in front of it, and hold it there.
 
 The action moves the position targets of the joints about the home pose. The point is
-drawn anew every few seconds.
+redrawn every few seconds.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ FEET = SceneEntityCfg(
     sensor_names=("FL_foot", "FR_foot", "RL_foot", "RR_foot"),
     preserve_order=True,
 )
-TRAINED = "0 to 3 of 64 fell in 20 s, 0.041 to 0.052 m/s off, by seed"
-CORE_SECONDS = 68
+TRAINED = "0 to 1 of 64 fell in 20 s, 0.040 to 0.059 m/s off, by seed"
+CORE_SECONDS = 86
 PERIOD_S = 0.5
 """Time of one stride; a foot stands for a bit more than half of it."""
 
@@ -113,7 +113,7 @@ def _rewards() -> dict[str, RewardTermCfg]:
         ),
         "torques": RewardTermCfg(rewards.joint_torques_l2, weight=-1e-4),
         "action_rate": RewardTermCfg(rewards.action_rate_l2, weight=-0.01),
-        "fallen": RewardTermCfg(rewards.is_terminated, weight=-150.0),
+        "fallen": RewardTermCfg(rewards.is_terminated, weight=-300.0),
     }
 
 
@@ -121,7 +121,7 @@ def train_cfg() -> TrainCfg:
     """Return the settings of its training: small networks, frequent updates."""
     return TrainCfg(
         num_envs=256,
-        iterations=450,
+        iterations=500,
         steps_per_env=16,
         hidden_sizes=(128, 64),
         weight_init="orthogonal",
@@ -135,4 +135,11 @@ def train_cfg() -> TrainCfg:
         noise_std_type="log",
         entropy_coef=0.001,
         physics_options={"solver": "PGS", "iterations": 4},
+        # Falls follow changes of the command: there are more of them. A lean that can
+        # still be caught ends an episode, too, so that policies keep a distance.
+        training_settings={
+            "env.commands.velocity.resampling_time_s": (2.0, 6.0),
+            "env.terminations.tipped.params.limit_angle": 0.5,
+            "env.terminations.low.params.height": 0.2,
+        },
     )

@@ -66,6 +66,7 @@ def env_cfg() -> EnvCfg:
             params={"sensor_name": "feet", "asset_cfg": FEET},
             weight=-0.05,
         ),
+        "fallen": RewardTermCfg(rewards.is_terminated, weight=-150.0),
     }
     cfg.terminations["low"] = TerminationTermCfg(
         terminations.undesired_contact, params={"sensor_name": "trunk"}

@@ -1,7 +1,7 @@
 """Turn a satellite with flexible panels to an attitude, by three reaction wheels.
 
 The action is the share of 1 N·m that each wheel's motor turns its wheel with; the hub
-turns the other way. There is no gravity and no air: what starts to turn goes on, and
+turns the other way. There is no gravity and no air: rotations continue, and
 the panels swing if they are hurried.
 """
 

@@ -21,7 +21,7 @@ BoxGenerator: TypeAlias = "Callable[[float, float, np.random.Generator], Array]"
 
 @dataclass(frozen=True)
 class Boxes:
-    """A kind of ground of your own, made of boxes."""
+    """A user-defined kind of ground, made of boxes."""
 
     make: BoxGenerator
 

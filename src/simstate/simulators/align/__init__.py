@@ -130,7 +130,7 @@ def _align_one(
         simulator=name,
         title=entry.title,
         parameters=tuple(differences),
-        not_told=tuple(k for k in our_parameters if k not in their_parameters),
+        not_reported=tuple(k for k in our_parameters if k not in their_parameters),
         missing=entry.capabilities.missing(model),
         comparisons=tuple(comparisons),
         trajectory=trajectory,

@@ -34,7 +34,7 @@ def draw(alignment: Alignment, path: Path) -> None:
         axes.grid(visible=True, alpha=0.3)
     apart.set_ylabel("greatest distance of a body [m]")
     energy.set_ylabel("difference in energy [J]")
-    figure.suptitle(f"{alignment.model}: runs from one state, beside MuJoCo's")
+    figure.suptitle(f"{alignment.model}: runs from one state, compared with MuJoCo's")
     handles, labels = apart.get_legend_handles_labels()
     figure.legend(
         handles, labels, loc="outside lower center", ncols=2, fontsize="small"

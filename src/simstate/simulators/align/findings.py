@@ -81,7 +81,7 @@ class SimulatorAlignment:
     title: str
     parameters: tuple[ParameterDifference, ...]
     """Differences of the models themselves."""
-    not_told: tuple[str, ...]
+    not_reported: tuple[str, ...]
     """Kinds of parameters that the simulator does not report."""
     missing: dict[Feature, Missing]
     """Features of the scene that the simulator declares as unsupported."""

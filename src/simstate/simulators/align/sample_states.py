@@ -62,7 +62,7 @@ def _smooth(
     for j in range(model.njnt):
         adr = model.jnt_qposadr[j]
         if model.jnt_type[j] == _FREE:
-            # Near the origin: in float32 a far body loses digits of its own.
+            # Near the origin: in float32 the position of a far body loses digits.
             qpos[adr : adr + 3] = rng.uniform(-_SPREAD, _SPREAD, 3)
         elif model.jnt_type[j] != _BALL and model.jnt_limited[j]:
             low, high = model.jnt_range[j]
@@ -97,18 +97,18 @@ def _tell(
     if drive.damping:
         fastest = 0.2 * limit / drive.damping
         qvel[dof] = np.clip(qvel[dof], -fastest, fastest)
-    for told in drive.inputs:
-        if told.kind == "position":
-            gear = drive.stiffness / told.factor
+    for one in drive.inputs:
+        if one.kind == "position":
+            gear = drive.stiffness / one.factor
             offset = rng.uniform(-0.2, 0.2) * limit / drive.stiffness
-            ctrl[told.column] = gear * (position + offset)
-        elif told.kind == "velocity":
-            gear = drive.damping / told.factor
-            ctrl[told.column] = gear * qvel[dof] * rng.uniform(0.5, 1.5)
+            ctrl[one.column] = gear * (position + offset)
+        elif one.kind == "velocity":
+            gear = drive.damping / one.factor
+            ctrl[one.column] = gear * qvel[dof] * rng.uniform(0.5, 1.5)
         else:
-            share = rng.uniform(-0.2, 0.2) * limit / abs(told.factor)
-            near = np.clip(ctrl[told.column], -abs(share), abs(share))
-            ctrl[told.column] = near if np.isfinite(drive.limit) else ctrl[told.column]
+            share = rng.uniform(-0.2, 0.2) * limit / abs(one.factor)
+            near = np.clip(ctrl[one.column], -abs(share), abs(share))
+            ctrl[one.column] = near if np.isfinite(drive.limit) else ctrl[one.column]
 
 
 def _saturated(
@@ -120,10 +120,10 @@ def _saturated(
     """Controls that ask for three times what the servos may give."""
     ctrl = state.ctrl.copy()
     for drive in found:
-        for told in drive.inputs:
+        for one in drive.inputs:
             if np.isfinite(drive.limit):
                 side = rng.choice([-1.0, 1.0])
-                ctrl[told.column] += side * 3.0 * drive.limit / told.factor
+                ctrl[one.column] += side * 3.0 * drive.limit / one.factor
     return MechanicalState(state.qpos, state.qvel, ctrl)
 
 

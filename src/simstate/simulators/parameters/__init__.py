@@ -45,7 +45,8 @@ class ParameterDifference:
     def error(self) -> float:
         """Largest difference; infinite if one of the two is."""
         one, two = np.array(self.ours), np.array(self.theirs)
-        return float(np.max(np.abs(np.where(one == two, 0.0, one - two))))
+        apart = np.subtract(one, two, out=np.zeros_like(one), where=one != two)
+        return float(np.max(np.abs(apart)))
 
     @property
     def texts(self) -> tuple[str, str]:
@@ -107,7 +108,7 @@ def overwritten(
 ) -> mujoco.MjModel:
     """A new model in which the differing parameters have the other's values.
 
-    It is compiled anew, as MuJoCo's shortcuts hold for the values that were compiled.
+    It is compiled again, as MuJoCo's shortcuts hold for the values that were compiled.
     """
     edited = plain_model(model)
     names = ModelNames(edited)
@@ -135,7 +136,7 @@ def recompiled(model: mujoco.MjModel) -> mujoco.MjModel:
     ):  # fmt: skip
         if getattr(again, size) != getattr(model, size):
             raise ModelError(
-                f"Written as MJCF and compiled anew, {size} is {getattr(again, size)} "
+                f"Written as MJCF and compiled again, {size} is {getattr(again, size)} "
                 f"and not {getattr(model, size)}: something of the model is lost."
             )
     return again

@@ -200,7 +200,7 @@ class Gravity(SceneForce, ABC):
         self._bodies = body_ids(sim, self.entity)
         _refuse_another(sim, self._bodies)
         super().attach(sim)
-        self._told = False
+        self._warned = False
         self.prepare(sim)
 
     def prepare(self, sim: SteppingHost) -> None:
@@ -253,9 +253,9 @@ class Gravity(SceneForce, ABC):
     def _check_speed(self) -> None:
         """Warn once if rounding is what an adaptive scheme sees."""
         sim = self._sim
-        if self._told or sim is None or greatest(sim.data.qvel) < _FAST:
+        if self._warned or sim is None or greatest(sim.data.qvel) < _FAST:
             return
-        self._told = True
+        self._warned = True
         warn(
             f"A body moves at {greatest(sim.data.qvel):.3g} m/s in an inertial frame. "
             "MuJoCo's dynamics lose m·v²·ε to rounding, and an adaptive scheme takes "

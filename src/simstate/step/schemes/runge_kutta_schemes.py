@@ -1,7 +1,7 @@
 """The ready-made deterministic schemes: a class and its coefficients each.
 
 A scheme is data: one loop (`stepper.py`, in C `engine/core/`) runs them all. To add
-one, write its tableau, which is checked when it is built, and a class beside it; or,
+one, write its tableau, which is checked when it is built, and a class next to it; or,
 without either, use `Explicit(Tableau(…))` and `Adaptive(Tableau(…))`.
 """
 

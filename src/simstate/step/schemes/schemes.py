@@ -34,7 +34,7 @@ class Explicit:
       and normalised. Full order.
     - "manifold": one rotation by the stage-averaged rate, as MuJoCo 3's own RK4 does:
       RK4 then gives its bits (but for `filterexact` activations, which MuJoCo advances
-      by a formula of their own). Second order in attitude, whatever the scheme.
+      by a separate formula). Second order in attitude, whatever the scheme.
     """
 
     tableau: Tableau
@@ -59,7 +59,7 @@ class Explicit:
 class Adaptive(Explicit):
     """A Runge-Kutta pair whose steps, world by world, meet a tolerance.
 
-    `sim.step(n)` ends at exactly n time steps later and takes as many steps of its own
+    `sim.step(n)` ends at exactly n time steps later and takes as many internal steps
     as the tolerances ask for; the solution of higher order is accepted, and the step
     size is remembered from call to call. The error of an attitude is a rotation
     vector [rad].

@@ -47,7 +47,7 @@ def _no_weights() -> dict[str, Row]:
 class StochasticTableau:
     """An explicit stochastic Runge-Kutta scheme for any number of noise sources.
 
-    A source k has random variables V_k of its own, and V_kl with each other source l;
+    A source k has random variables V_k, and V_kl with each other source l;
     all are in √s, and a tableau weighs them by name. With sums over the earlier stages
     j and over the variables V that are named:
 

@@ -83,7 +83,7 @@ class RDI1WM(Stochastic):
     """Debrabant and Rößler's RDI1WM (Itô), for any noise: weak order 1.
 
     Deterministic order 2. Two evaluations of f, one of g. Three-point increments.
-    Choose it for cheap expectations where the noise is small beside the drift.
+    Choose it for cheap expectations where the noise is small compared with the drift.
     """
 
     name = "RDI1WM"
@@ -149,7 +149,7 @@ class DRI1NM(Stochastic):
 
     DRI1 without the mixed stages, which such noise does not need: three evaluations of
     f, 1 + 2 of g for each source. Deterministic order 3. Choose it for many sources,
-    each with a state of its own.
+    each with a separate state.
     """
 
     name = "DRI1NM"
@@ -300,7 +300,7 @@ class W2Ito2(Stochastic):
 
     W2Itô1 with the classical Runge-Kutta scheme for the drift: deterministic order 4,
     four evaluations of f, 1 + 2 of g for each source. Choose it where the noise is
-    small beside the drift.
+    small compared with the drift.
     """
 
     name = "W2Ito2"

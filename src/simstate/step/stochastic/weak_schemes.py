@@ -148,7 +148,7 @@ class RS2(Stochastic):
     """Rößler's RS2 (Stratonovich), for any noise: weak order 2.
 
     RS1 with deterministic order 3: three evaluations of f. Choose it over RS1 where the
-    noise is small beside the drift.
+    noise is small compared with the drift.
     """
 
     name = "RS2"

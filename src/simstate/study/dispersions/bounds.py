@@ -82,6 +82,6 @@ def _student_share(t: float, dof: int, scale: float) -> float:
     # density · dt = scale · √dof · cos(angle)^(dof − 1) · d(angle)
     count = 400
     nodes = (torch.arange(count, dtype=torch.float64) + 0.5) / count * angle
-    # Midpoints of a smooth even function converge fast enough beside a sample's error.
+    # Midpoints of a smooth even function converge fast compared with a sample's error.
     inner = nodes.cos().pow(dof - 1).sum() * (angle / count)
     return 0.5 + scale * math.sqrt(dof) * float(inner)

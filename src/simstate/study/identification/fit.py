@@ -161,12 +161,12 @@ class FittedParameters:
         """Return the distribution of a file that `Fit.save` wrote."""
         path = as_path("path", path)
         try:
-            told: Any = json.loads(path.read_text())
-            if told["format"] != FORMAT:
-                raise ValueError(f"format {told['format']!r}")
-            parameters = tuple(_parameter(one) for one in told["parameters"])
-            mean = np.array(told["mean"], np.float64)
-            covariance = np.array(told["covariance"], np.float64)
+            content: Any = json.loads(path.read_text())
+            if content["format"] != FORMAT:
+                raise ValueError(f"format {content['format']!r}")
+            parameters = tuple(_parameter(one) for one in content["parameters"])
+            mean = np.array(content["mean"], np.float64)
+            covariance = np.array(content["covariance"], np.float64)
             size = len(parameters)
             if mean.shape != (size,) or covariance.shape != (size, size):
                 raise ValueError("mean and covariance of other sizes")
@@ -398,15 +398,16 @@ def _has_delay(model: mujoco.MjModel, delay: float) -> bool:
     return bool((history[:, 0] * model.opt.timestep >= delay).all())
 
 
-def _parameter(told: Mapping[str, Any]) -> FreeParameter:
+def _parameter(content: Mapping[str, Any]) -> FreeParameter:
     targets = tuple(
-        (str(f), tuple(map(int, i)), float(x)) for f, i, x in told["targets"]
+        (str(f), tuple(map(int, i)), float(x)) for f, i, x in content["targets"]
     )
-    kind, name = told["element"]
+    kind, name = content["element"]
     return FreeParameter(
-        str(told["name"]), told["kind"], str(told["unit"]), float(told["nominal"]),
-        float(told["low"]), float(told["high"]), targets, (str(kind), str(name)),
-        str(told["attribute"]), int(told["component"]),
+        str(content["name"]), content["kind"], str(content["unit"]),
+        float(content["nominal"]),
+        float(content["low"]), float(content["high"]), targets, (str(kind), str(name)),
+        str(content["attribute"]), int(content["component"]),
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ column of the Jacobian; here a column is a row of per-world parameters. It has a
 for each number, and the initial states of windows would be many; the state of a window
 affects that window only, so that one component of all windows is perturbed in one
 column. `mujoco.sysid.optimize` itself is not called, because it prints every iteration
-and has no test of the reduction: near the noise it goes on for dozens of rollouts.
+and has no test of the reduction: near the noise it continues for dozens of rollouts.
 """
 
 from __future__ import annotations
@@ -126,7 +126,9 @@ class Problem:
         self._one = Predictor(*make, 1, num_threads, self.costs)
         columns = self._free + self._width
         self._many = Predictor(*make, max(columns, 1), num_threads, self.costs)
+        # Other weights of the rows do not change the predictions at the same point.
         self._last: tuple[bytes, Predicted] | None = None
+        self._moved: tuple[bytes, Predicted] | None = None
 
     @property
     def size(self) -> int:
@@ -216,9 +218,11 @@ class Problem:
                 best[:] = size, np.ravel(z).copy()
             return found.reshape(-1, 1)
 
+        enough = _ENOUGH if self._tolerance == _TIGHT[-1] else 1.0
+
         def stop(trace: list[Any]) -> None:
             last = trace[-1]
-            if last.reduction < max(_ENOUGH, 1e-7 * last.objective) and (
+            if last.reduction < max(enough, 1e-7 * last.objective) and (
                 last.regularizer < 1e-4
             ):
                 raise _Converged
@@ -258,10 +262,11 @@ class Problem:
         thetas[np.arange(count), np.arange(count)] += step * self.scales[:count]
         moves = np.tile(tangents, (count + width, 1, 1))
         moves[count + np.arange(width), :, np.arange(width)] += STEP
-        states = moved(self.model, self.base, moves)
-        rows = self._residuals(
-            self._many.predict(thetas, states), moves, fixed=tangents
-        )
+        key = x.tobytes()
+        if self._moved is None or self._moved[0] != key:
+            states = moved(self.model, self.base, moves)
+            self._moved = key, self._many.predict(thetas, states)
+        rows = self._residuals(self._moved[1], moves, fixed=tangents)
         slopes = (rows - residual) / np.append(step, np.full(width, STEP))[:, None]
         slopes[~np.isfinite(slopes)] = 0.0
         found = np.zeros((len(residual), self.size))

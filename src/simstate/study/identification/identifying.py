@@ -102,7 +102,7 @@ def identify(
             scene, part, parameters, theta, are_free, False, num_threads, True
         )
         fixed.noise = solution.noise
-        return fixed.minimise(5, is_reweighted=False)
+        return fixed.minimise(3, is_reweighted=False)
 
     solution = Problem(
         scene, fitted, parameters, start, are_free, continuity, num_threads

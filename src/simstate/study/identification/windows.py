@@ -39,7 +39,7 @@ class WindowSamples:
 
 @dataclass(frozen=True)
 class Windows:
-    """Parts of logs that start from states of their own."""
+    """Parts of logs, each with an initial state."""
 
     signals: tuple[Signals, ...]
     """Signals of each log; outputs have the same names in all of them."""

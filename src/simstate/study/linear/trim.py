@@ -58,7 +58,7 @@ def trim(
     """Find values of the unknowns at which the residual is zero, in every world.
 
     By Levenberg's and Marquardt's method with central differences, each world with
-    steps of its own, all at once; unknowns stay within their bounds. The simulation is
+    separate steps, all at once; unknowns stay within their bounds. The simulation is
     left at what was found.
 
     Args:
@@ -68,7 +68,7 @@ def trim(
         residual: what should be zero, (num_envs, k), with k ≥ the number of unknowns
             or fewer (then the nearest solution is found).
         tolerance: the greatest residual that counts as zero, in its own units.
-        iterations: at most so many.
+        iterations: maximum number of iterations.
         require: whether a world that does not converge raises.
     """
     instance_of("sim", sim, Simulation)

@@ -1,0 +1,208 @@
+"""Signals of a log as a policy's passport names them, side by side at control steps."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.record import Log, LogColumn
+from simstate.train.policy_passport import ACTION, CLOCK, Passport, PassportColumn
+
+Array = NDArray[np.float64]
+QUATERNION, GRAVITY = "root_link_quat_w", "projected_gravity_b"
+STEPS = 400
+"""Largest number of control steps that are compared."""
+
+
+@dataclass
+class LogSignals:
+    """Signals of a log at control steps, in the units of the passport."""
+
+    table: Array
+    """A row for each step, a column for each component; shape (steps, columns)."""
+    names: list[str] = field(default_factory=list[str])
+    """"signal/component" of each column."""
+    places: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    """Columns of each signal."""
+    dt: float = 0.0
+    """Time between two rows [s]."""
+    rates: dict[str, float] = field(default_factory=dict[str, float])
+    """Samples per second of each signal in the log [Hz]."""
+    missing: list[str] = field(default_factory=list[str])
+    """Signals of the passport that the log does not have."""
+
+    def place(self, short: str) -> list[int]:
+        """Return the columns of a signal without its entity's name; []: none."""
+        found = [at for name, at in self.places.items() if name.endswith(short)]
+        return found[0] if found else []
+
+    def named(self, at: Sequence[int]) -> tuple[str, ...]:
+        """Return names of columns; a signal's if all of it are among them."""
+        found = list[str]()
+        for name, columns in self.places.items():
+            inside = [k for k in at if k in columns]
+            is_complete = len(inside) == len(columns) > 1
+            found += [name] if is_complete else [self.names[k] for k in inside]
+        return tuple(found)
+
+
+def signals_of(log: Log, passport: Passport) -> LogSignals:
+    """Return a log's signals that a passport names, or the quaternion replaces.
+
+    Raise if there is none, or if a column has components of other names.
+    """
+    wanted: dict[str, dict[str, PassportColumn]] = {}
+    for one in passport.observations:
+        if one.source not in (CLOCK, ACTION):
+            wanted.setdefault(one.source, {})[one.component] = one
+    found: dict[str, tuple[Array, Array, list[str]]] = {}
+    for source, parts in wanted.items():
+        column = _column(log, source)
+        if column is not None:
+            found[source] = column.time, _ordered(log, column, list(parts)), list(parts)
+        elif (seen := _observed(log, parts)) is not None:
+            found[source] = (*seen, list(parts))
+    quaternion = _column(log, QUATERNION)
+    if quaternion is not None:
+        values = _ordered(log, quaternion, list("wxyz"))
+        found[quaternion.name] = quaternion.time, values, list("wxyz")
+    names = [one.name for one in passport.actions]
+    acted = _column(log, ACTION) or _column(log, "actions")
+    target = _column(log, passport.actions[0].source)
+    if acted is not None:
+        found[ACTION] = acted.time, _ordered(log, acted, names), names
+    elif target is not None:
+        parts = [one.component for one in passport.actions]
+        zero = np.array([one.offset for one in passport.actions])
+        scale = np.array([one.scale for one in passport.actions])
+        values = (_ordered(log, target, parts) - zero) / scale
+        found[ACTION] = target.time, values, names
+    if not found:
+        raise InvalidInputError(
+            f"{log.source} has none of the signals of the passport, which are "
+            f"{', '.join([*wanted, QUATERNION, ACTION])}; it has "
+            f"{', '.join(log.columns)}. Rename its columns: --rename q=joint_pos."
+        )
+    _check_names(log, [name for name in (*wanted, ACTION) if name not in found])
+    signals = _at_steps(found, passport.step_dt)
+    signals.missing = [name for name in (*wanted, ACTION) if name not in found]
+    return signals
+
+
+def _check_names(log: Log, missing: list[str]) -> None:
+    """Raise if a column's name is nearly that of a signal that is missing."""
+    shorts = [name.rpartition(".")[2] for name in missing]
+    for name in log.columns:
+        short = name.rpartition(".")[2]
+        near = difflib.get_close_matches(short, shorts, 1, 0.7)
+        if near:
+            raise InvalidInputError(
+                f"The passport does not know column {name!r} of {log.source}. If it is "
+                f"{near[0]!r}, rename it: --rename {name}={near[0]}.",
+                name=name,
+                known=shorts,
+            )
+
+
+def _column(log: Log, name: str) -> LogColumn | None:
+    """Return a column by its name, of which the entity's may be left out."""
+    short = name.rpartition(".")[2]
+    ends = [c for n, c in log.columns.items() if n.rpartition(".")[2] == short]
+    return log.columns.get(name) or (ends[0] if len(ends) == 1 else None)
+
+
+def _ordered(log: Log, column: LogColumn, parts: list[str]) -> Array:
+    """Return the values of components in the order of the passport."""
+    if column.names and column.width > 1:
+        short = {name.rpartition("/")[2]: k for k, name in enumerate(column.names)}
+        full = {name: k for k, name in enumerate(column.names)}
+        ids = [full.get(part, short.get(part.rpartition("/")[2])) for part in parts]
+        if None in ids:
+            part = parts[ids.index(None)]
+            raise unknown_name(
+                f"component of {column.name!r} of {log.source}",
+                part,
+                column.names,
+            )
+        return column.values[:, [k for k in ids if k is not None]]
+    if column.width != len(parts):
+        raise InvalidInputError(
+            f"Column {column.name!r} of {log.source} has {column.width} components "
+            f"without names, and the passport {len(parts)}: {', '.join(parts)}. Name "
+            "them in the log."
+        )
+    return column.values
+
+
+def _observed(log: Log, parts: dict[str, PassportColumn]) -> tuple[Array, Array] | None:
+    """Return times and values of a signal from a recorded observation of the policy."""
+    for name, column in log.columns.items():
+        if name.startswith("observation/") and all(
+            one.name in column.names and not one.age for one in parts.values()
+        ):
+            each = [one.value_of(column.component(one.name)) for one in parts.values()]
+            return column.time, np.stack(each, 1)
+    return None
+
+
+def _at_steps(
+    found: dict[str, tuple[Array, Array, list[str]]], step_dt: float
+) -> LogSignals:
+    """Return signals at the times of actions, or at the passport's rate.
+
+    Of each, the latest sample that is not in the future.
+    """
+    start = max(time[0] for time, _, _ in found.values())
+    end = min(time[-1] for time, _, _ in found.values())
+    grid = np.arange(start, end + 1e-9, step_dt)
+    if ACTION in found:
+        times = found[ACTION][0]
+        grid = times[(times >= start - 1e-9) & (times <= end + 1e-9)]
+    grid = grid[:STEPS]
+    if len(grid) < 10:
+        raise InvalidInputError(
+            f"The log has {len(grid)} control steps with all signals: 10 or more are "
+            "needed."
+        )
+    signals = LogSignals(np.empty((len(grid), 0)), dt=float(np.median(np.diff(grid))))
+    tables = list[Array]()
+    for name, (time, values, parts) in found.items():
+        rows = np.searchsorted(time, grid + 1e-6 * step_dt, side="right") - 1
+        tables.append(values[rows.clip(0)])
+        first = len(signals.names)
+        signals.places[name] = list(range(first, first + len(parts)))
+        signals.names += [f"{name}/{part}" for part in parts]
+        signals.rates[name] = 1.0 / float(np.median(np.diff(time)))
+    signals.table = np.concatenate(tables, axis=1)
+    return signals
+
+
+def to_body(quat: Array, vector: Array) -> Array:
+    """Return world vectors along body axes, by (w, x, y, z); shape (steps, 3)."""
+    w, u = _unit(quat)[:, :1], -_unit(quat)[:, 1:]
+    turned = 2.0 * np.cross(u, vector)
+    return vector + w * turned + np.cross(u, turned)
+
+
+def down_of(quat: Array) -> Array:
+    """Return the direction of gravity along body axes; shape (steps, 3)."""
+    return to_body(quat, np.broadcast_to([0.0, 0.0, -1.0], (len(quat), 3)))
+
+
+def turns_of(quat: Array) -> Array:
+    """Return the rotations between consecutive attitudes, body axes [rad]."""
+    one, other = _unit(quat)[:-1], _unit(quat)[1:]
+    w = (one * other).sum(1, keepdims=True)
+    u = one[:, :1] * other[:, 1:] - other[:, :1] * one[:, 1:]
+    u -= np.cross(one[:, 1:], other[:, 1:])
+    sine = np.linalg.norm(u, axis=1, keepdims=True)
+    return np.sign(w) * u / (sine + 1e-12) * 2.0 * np.arctan2(sine, np.abs(w))
+
+
+def _unit(quat: Array) -> Array:
+    return quat / (np.linalg.norm(quat, axis=-1, keepdims=True) + 1e-12)
