@@ -84,14 +84,17 @@ def main() -> None:
         again = ("--no-deps", "--force-reinstall", "--no-cache-dir", sdist)
         install(own, *again, env={"CC": "no-compiler", "CXX": "no-compiler"})
         check_runs(own, "sdist without a compiler", WITHOUT)
+        checked = 0
         for number, name in enumerate(PYTHONS.split()):
             found = shutil.which(name)
             if found is None or subprocess.call([found, "-V"], stderr=DEVNULL):
                 print(f"     {name} is not here")
                 continue
+            checked += 1
             python = environment(folder / f"wheel-{number}", found)
             install(python, f"{wheel}[train,view]")
             check_wheel(python, Path(name).name)
+        check(f"the wheel on {checked} versions of Python", checked > 0, PYTHONS)
 
 
 def check_wheel(python: Path, label: str) -> None:

@@ -1,4 +1,4 @@
-"""Check an installed simstate: a step of several worlds, and a snapshot restored.
+"""Check an installed simstate: its core, a step of worlds, a restored snapshot.
 
     python tests/wheel_check.py
 
@@ -15,7 +15,12 @@ from simstate.base import compiled_core
 
 
 def main() -> None:
-    """Step, save, step, restore, step again; raise unless the bits are the same."""
+    """Step, save, step, restore, step again; raise unless the bits are the same.
+
+    A wheel without the compiled core, which is optional in a build, is an error, too.
+    """
+    if not compiled_core.is_available():
+        raise SystemExit(compiled_core.description())
     scene = SceneCfg(entities={"robot": EntityCfg(model="quadruped")})
     sim = Simulation(scene, num_envs=3)
     sim.data.qvel[:] = torch.linspace(-1.0, 1.0, 3, dtype=sim.dtype)[:, None]

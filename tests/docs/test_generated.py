@@ -1,9 +1,11 @@
 """What the docs take from the code is what the code says now."""
 
+import dataclasses
 import importlib
 import inspect
 import json
 import re
+import shlex
 
 import pytest
 
@@ -73,6 +75,44 @@ def test_the_table_of_runs_is_current():
     page = (generate.DOCS / "verification.md").read_text()
     assert verification.table() in page, DO
     assert "failed:" not in page
+
+
+OUTPUTS = {
+    "laws": ("== 7 passed, 1 skipped in 3.21s ==", "7 passed, 1 skipped"),
+    "faults": ("9 histories, in 4 of them a fault took effect\n0 failed, 2 s",
+               "9 histories, in 4 of them a fault took effect"),
+    "corpus": ("a: 3 identical\nb: 2 identical, 1 rejected",
+               "a: 3 identical; b: 2 identical, 1 rejected"),
+    "mujoco4": ("90 passed in 5s\n8 passed, 2 deselected in 1s",
+                "90 passed; 8 passed, 2 deselected"),
+    "peers": ("ok  Basilisk: a\n31 comparisons, 0 beyond their limits",
+              "31 comparisons, 0 beyond their limits"),
+    "ptera": ("  position differs by 1e-12 m\n  rates differ by 1e-9 deg/s\nagree",
+              "position differs by 1e-12 m; rates differ by 1e-9 deg/s"),
+    "dynamics": ("arm: greatest relative error against Pinocchio 1e-15\n4 passed in 1s",
+                 "arm: greatest relative error against Pinocchio 1e-15; 4 passed"),
+}  # fmt: skip
+"""Ends of the outputs of some rows, and the results in them."""
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_a_run_is_kept_by_its_result(name):
+    printed, result = OUTPUTS[name]
+    say = f"printf '%s\\n' {shlex.quote(printed)}; echo warning: 1 passed in 2s >&2"
+    row = dataclasses.replace(verification.ROWS[name], command=say)
+    assert verification.run(row) == result
+    failing = dataclasses.replace(row, command=f"{say}; false")
+    assert verification.run(failing) == f"failed: {result}"
+
+
+@pytest.mark.parametrize("name", verification.ROWS)
+def test_a_run_names_tests_and_targets_that_exist(name):
+    words = verification.ROWS[name].command.split()
+    for word in words:
+        assert not word.startswith("tests/") or (verification.ROOT / word).exists()
+    if words[0] == "make":
+        targets = (verification.ROOT / "Makefile").read_text()
+        assert re.search(rf"^{words[1]}:", targets, re.MULTILINE)
 
 
 def test_the_table_of_oracles_has_every_law_and_no_failure():

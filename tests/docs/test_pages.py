@@ -1,5 +1,8 @@
 """Every page: its Python runs, its commands run, its links lead somewhere."""
 
+import contextlib
+import functools
+import io
 import re
 import shutil
 import sys
@@ -13,6 +16,7 @@ from tests.docs.pages import (
     commands,
     files,
     links,
+    prose,
     run_python,
 )
 from tests.foreign_models import FOREIGN
@@ -21,6 +25,10 @@ from simstate.cli import main
 from simstate.scene import models
 
 TEXTS = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+CURRENT = [*TEXTS[:-1], ROOT / "SECURITY.md"]
+"""Pages that name what there is now; the changelog names what there was, too."""
+CORE = ROOT / "src/simstate/engine/core"
+FOLDERS = (ROOT, ROOT / "src/simstate", CORE, CORE / "include")
 COMMANDS = {page: commands(page) for page in PAGES if commands(page)}
 
 
@@ -62,6 +70,29 @@ def test_links_lead_somewhere(page):
         file = (page.parent / target).resolve() if target else page
         assert file.exists(), f"{page.name}: {link}"
         assert not anchor or anchor in anchors(file), f"{page.name}: {link}"
+
+
+@pytest.mark.parametrize("page", CURRENT, ids=lambda page: page.stem)
+def test_files_named_with_their_folder_exist(page):
+    for name in re.findall(r"`((?:[\w.-]+/)+[\w-]+\.(?:py|c|h))\b", page.read_text()):
+        assert any((folder / name).exists() for folder in FOLDERS), name
+
+
+@functools.cache
+def help_of(command):
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
+        main([command, "--help"])
+    return said.getvalue()
+
+
+@pytest.mark.parametrize("page", CURRENT, ids=lambda page: page.stem)
+def test_commands_in_a_line_of_text_have_their_options(page):
+    """Those of ```bash blocks run; these have names of files that do not exist."""
+    for command, rest in re.findall(r"`simstate ([a-z][a-z-]+)([^`\n]*)`", prose(page)):
+        for option in re.findall(r" --(?!env\.|train\.)[a-z][\w-]*", rest):
+            known = re.search(rf"{option}\b(?!-)", help_of(command))
+            assert known, f"simstate {command}{rest}"
 
 
 def test_every_page_is_in_the_menu_and_none_is_missing():
