@@ -13,13 +13,18 @@ import sys
 from pathlib import Path
 from typing import get_type_hints
 
+import imageio_ffmpeg
 import pytest
+import tyro
+from tests.cli.own_task import OWN_TASK
 
 from simstate.cli import COMMANDS, RENAMED, RENAMED_OPTIONS, command_class, main
 from simstate.cli.options import METAVARS
 from simstate.cli.picture_options import PictureOptions
 from simstate.data.replay import replay
 from simstate.record import Recording
+from simstate.scene import models
+from simstate.view.offscreen import Offscreen
 
 WITHOUT_JSON = {"view", "new-task"}
 """A page in a browser, and a file that is written."""
@@ -58,6 +63,35 @@ def test_every_option_has_a_name_of_the_list(command):
 
 def test_every_name_of_the_list_is_an_option():
     assert set(METAVARS) == {name for command in COMMANDS for name in options(command)}
+
+
+def named_options(command: str) -> set[str]:
+    """Return the options of a command that are not positional."""
+    hints = options(command).items()
+    return {
+        name
+        for name, hint in hints
+        if tyro.conf.Positional not in getattr(hint, "__metadata__", ())
+    }
+
+
+TEXTS = [
+    path
+    for pattern in ("README.md", "docs/**/*.md", "examples/**/*.py", "src/**/*.py")
+    for path in sorted(Path(__file__).parents[2].glob(pattern))
+]
+
+
+def test_commands_in_texts_have_the_present_options():
+    wrong = []
+    for path in TEXTS:
+        text = re.sub(r'"\s*\n\s*f?"', "", path.read_text(encoding="utf-8"))
+        for command, rest in re.findall(r"`simstate ([a-z-]+)\b([^`|]*)", text):
+            given = {one.replace("-", "_") for one in re.findall(r" --([a-z-]+)", rest)}
+            known = named_options(command) if command in COMMANDS else set()
+            if not given <= known | {"help", "env", "train", "no_check", "no_export"}:
+                wrong.append(f"{path.name}: simstate {command}{rest}")
+    assert not wrong
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -209,6 +243,72 @@ def test_after_ctrl_c_the_recording_holds_the_steps_so_far(tmp_path: Path):
         assert found.is_whole
         assert len(found) == int(samples) > 1
         assert replay(found).is_same
+
+
+def test_ctrl_c_while_a_frame_is_drawn_loses_none(tmp_path, monkeypatch, capsys):
+    film, drawn, picture = tmp_path / "run.mp4", [], Offscreen.picture
+
+    def interrupted(self):
+        drawn.append(picture(self))
+        if len(drawn) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return drawn[-1]
+
+    monkeypatch.setattr(Offscreen, "picture", interrupted)
+    args = ["run", "cartpole", "--envs", "2", "--seconds", "60", "--size", "32", "24"]
+    assert main([*args, "--film", str(film), "--renderer", "software", "--json"]) == 130
+    facts = json.loads(capsys.readouterr().out)
+    assert not facts["finished"]
+    assert imageio_ffmpeg.count_frames_and_secs(str(film))[0] == 3
+
+
+def test_names_are_printed_as_they_are_and_quoted_in_commands(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    Path("my [a] arm.xml").write_text(models.spec("arm").to_xml())
+    args = ["run", "my [a] arm.xml", "--envs", "2", "--seconds", "0.1", "--no-check"]
+    assert main([*args, "--record", "one run.simrec"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("my [a] arm.xml: 2 worlds")
+    assert "simstate view 'my [a] arm.xml'" in out
+    assert "simstate replay 'one run.simrec' re-runs it" in out
+
+
+def test_a_run_has_as_many_worlds_as_its_snapshot(tmp_path, capsys):
+    path = str(tmp_path / "now.npz")
+    short = ["run", "arm", "--seconds", "0.1", "--no-check", "--json"]
+    assert main([*short, "--envs", "3", "--save", path]) == 0
+    capsys.readouterr()
+    assert main([*short, "--snapshot", path]) == 0
+    assert json.loads(capsys.readouterr().out)["num_envs"] == 3
+
+
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [
+        (["cartpole", "--tolerance", "0.1"], "need --integrator"),
+        (["cartpole", "--gravity"], "need --integrator"),
+        (["Cartpole-Balance", "--every", "0.1"], "--every are for models"),
+    ],
+)
+def test_an_option_without_effect_is_rejected(args, named, capsys):
+    assert main(["run", *args, "--envs", "2", "--seconds", "0.1"]) == 1
+    assert named in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_recording_is_drawn_with_its_task_where_it_is_now(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    Path("swing.py").write_text(OWN_TASK)
+    run = ["run", "swing.py", "--envs", "2", "--seconds", "0.2"]
+    assert main([*run, "--record", "a.simrec"]) == 0
+    Path("swing.py").rename("moved.py")
+    args = ["replay", "a.simrec", "--task", "moved.py", "--size", "32", "24"]
+    main([*args, "--picture", "end.png", "--renderer", "software"])
+    assert "Picture of 2 worlds: end.png" in capsys.readouterr().out
+    assert Path("end.png").stat().st_size
 
 
 def test_collect_and_export_print_json(tmp_path, capsys):

@@ -77,7 +77,7 @@ class ReplayCommand:
         if self.pictures.film is None and self.pictures.picture is None:
             return []
         worlds = None if self.made_by is None else made_by(self.made_by)
-        with RecordedCourse.open(self.file, worlds) as course:
+        with RecordedCourse.open(self.file, worlds, task=self.task) as course:
             assert course.timeline is not None
             steps, elapsed = course.timeline.num_steps, 0.0
             total = steps * course.step_dt

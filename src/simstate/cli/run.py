@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -14,7 +15,13 @@ from rich.console import Console
 
 from simstate.base.errors import InvalidInputError
 from simstate.cli.answer import Answer
-from simstate.cli.console import console, progress, verdict, verdict_table
+from simstate.cli.console import (
+    console,
+    escaped,
+    progress,
+    verdict,
+    verdict_table,
+)
 from simstate.cli.model_scene import moving_worlds, scene_of
 from simstate.cli.named_worlds import Viewed
 from simstate.cli.options import (
@@ -49,6 +56,8 @@ Ran = Annotated[
 ]
 NOISE = 0.1
 """Default spread of random joint velocities [rad/s or m/s]."""
+ENVS = 256
+"""Default number of worlds."""
 
 
 @dataclass
@@ -59,8 +68,8 @@ class RunCommand:
     """
 
     what: Ran = "quadruped"
-    envs: int = 256
-    """Number of worlds."""
+    envs: int | None = None
+    """Number of worlds; by default 256, or those of --snapshot."""
     seconds: Seconds = 5.0
     noise: float | None = None
     """Spread of the random joint velocities with which the worlds of a model start
@@ -134,7 +143,10 @@ class RunCommand:
         check_writable("--record", self.record)
         self.pictures.check()
         number("--seconds", self.seconds, more_than=0)
-        whole_number("--envs", self.envs, 1)
+        if self.envs is not None:
+            whole_number("--envs", self.envs, 1)
+        if self.integrator is None and (self.gravity or self.tolerance is not None):
+            raise InvalidInputError("--gravity and --tolerance need --integrator.")
         if self.what.endswith(".simrec"):
             raise InvalidInputError(
                 f"{self.what!r} is a recording: simstate replay {self.what} re-runs "
@@ -159,8 +171,8 @@ class RunCommand:
 
     def _viewed(self) -> Viewed:
         return Viewed(
-            self.what, self.snapshot, self.policy, self.envs, self.noise or 0.0,
-            self.seed, self.engine, self.device,
+            self.what, self.snapshot, self.policy, self.envs or ENVS,
+            self.noise or 0.0, self.seed, self.engine, self.device,
         )  # fmt: skip
 
     def _worlds(self) -> RunWorlds:
@@ -170,9 +182,10 @@ class RunCommand:
         from simstate.state import Snapshot
 
         if not self.is_model:
-            if self.integrator is not None or self.timestep is not None:
+            given = (self.integrator, self.timestep, self.every)
+            if any(value is not None for value in given):
                 raise InvalidInputError(
-                    "--integrator and --timestep are for models, and "
+                    "--integrator, --timestep and --every are for models, and "
                     f"{self.what!r} is a task or a policy: leave them out."
                 )
             return TaskWorlds(*self._viewed().task())
@@ -186,11 +199,12 @@ class RunCommand:
         noise = self.noise
         if noise is None:
             noise = 0.0 if start is not None else NOISE
+        envs = self.envs or (ENVS if start is None else start.num_envs)
         integrator = None if self.study is None else self.study.integrator()
         return ModelWorlds(
             moving_worlds(
                 scene,
-                self.envs,
+                envs,
                 self.engine,
                 self.device,
                 noise,
@@ -241,9 +255,9 @@ class _Run:
         options, sim = self.options, self.sim
         _say(
             self.out,
-            f"[bold]{options.what}[/]: {sim.num_envs} worlds on {sim.engine_name}, "
-            f"{self.total} steps of {self.worlds.course.step_dt:g} s, "
-            f"{_ground_text(sim)}",
+            f"[bold]{escaped(options.what)}[/]: {sim.num_envs} worlds on "
+            f"{sim.engine_name}, {self.total} steps of "
+            f"{self.worlds.course.step_dt:g} s, {_ground_text(sim)}",
         )
         if options.plot is not None:
             entity, dt = self.worlds.entity, self.worlds.course.step_dt
@@ -271,19 +285,19 @@ class _Run:
             self.written.append(_recorded(options.record, recorder.samples, options))
 
     def _step(self, drawings: Drawings) -> None:
+        from simstate.train.interrupt import StopRequest
+
         dt = self.worlds.course.step_dt
-        try:
-            with progress("simulating") as advance:
-                while self.done < self.total:
-                    start = time.perf_counter()
-                    self.done += self.worlds.advance(self.total - self.done)
-                    self.spent += time.perf_counter() - start
-                    if self._path is not None:
-                        self._path.record(self.done)
-                    drawings.add(self.done * dt)
-                    advance(self.done / self.total, f"{self.rate:,.0f} world-steps/s")
-        except KeyboardInterrupt:
-            pass
+        # An exception in the middle of a frame would destroy the film.
+        with StopRequest() as stop, progress("simulating") as advance:
+            while self.done < self.total and not stop.is_made:
+                start = time.perf_counter()
+                self.done += self.worlds.advance(self.total - self.done)
+                self.spent += time.perf_counter() - start
+                if self._path is not None:
+                    self._path.record(self.done)
+                drawings.add(self.done * dt)
+                advance(self.done / self.total, f"{self.rate:,.0f} world-steps/s")
 
     def report(self) -> None:
         """Print what happened, and write the files that are made at the end."""
@@ -354,9 +368,10 @@ class _Run:
 
     def _print_next(self) -> None:
         options = self.options
-        _say(self.out, f"Watch it in a browser: simstate view {options.what}")
+        what = escaped(shlex.quote(options.what))
+        _say(self.out, f"Watch it in a browser: simstate view {what}")
         more = "" if options.all else "; all numbers: add --all"
-        task = "TASK --help" if options.is_model else options.what
+        task = "TASK --help" if options.is_model else what
         _say(self.out, f"Train it: simstate tasks, simstate train {task}{more}")
 
     def facts(self) -> dict[str, Any]:
@@ -384,7 +399,7 @@ class _Run:
 
 def _recorded(path: Path, samples: int, options: RunCommand) -> str:
     """Describe a recording, which after Ctrl-C holds the steps so far."""
-    how = f"simstate replay {path}"
+    how = f"simstate replay {shlex.quote(str(path))}"
     if options.integrator is not None:
         how += " --made-by FILE:FUNCTION"
     size = path.stat().st_size

@@ -214,7 +214,7 @@ def _from_file(reference: str, path: Path, attribute: str) -> Task:
         what = "is a folder" if path.is_dir() else "does not exist"
         raise TaskError(
             f"The task file {str(path)!r} {what}. `simstate new-task {path.name} "
-            "--model MODEL` writes a new one."
+            "MODEL` writes a new one."
         )
     check_text(path)
     module = _run(path)

@@ -72,11 +72,15 @@ class RecordedCourse(Course, Closing):
         worlds: Simulation | Env | None = None,
         engine: EngineCfg | None = None,
         from_begin: bool = False,
+        task: str | None = None,
     ) -> RecordedCourse:
-        """A file, in worlds that are given, or made as by `replay`."""
+        """A file, in worlds that are given, or made as by `replay`.
+
+        `task` states where the recording's task is now.
+        """
         recording = Recording(path)
         try:
-            player = player_for(recording, worlds, engine, None, None)
+            player = player_for(recording, worlds, engine, None, task)
             return cls(player, from_begin)
         except BaseException:
             recording.close()
