@@ -25,7 +25,7 @@ demo: $(READY)-demo
 	@$(BIN)/simstate run quadruped --noise 5 --film demo/quadrupeds.mp4 --overlays contacts --no-values \
 		--size 960 540 --orbit 120 -18 --turn 12 --plot demo/quadrupeds.png $(ARGS)
 
-# A cart-pole, then a robot that walks after about one core-minute: where the core-seconds
+# A cart-pole, then a robot that walks after about 90 core-seconds: where they
 # went, falls and errors in new worlds, and a video.
 train-demo: $(READY)-train
 	$(BIN)/simstate train Cartpole-Balance --run-dir runs/demo/cartpole-$(STAMP)

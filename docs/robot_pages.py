@@ -16,7 +16,7 @@ ROBOTS_TEXT = """# Robots: what works
 
 Each robot below is a model of a public wheel. It was loaded into a scene and compared
 with the same file compiled by MuJoCo alone: every array of the model, and the state
-after ten steps with random controls. *Identical* means that no bit differs. Then
+after {steps} steps with random controls. *Identical* means that no bit differs. Then
 [every law](verification.md) was checked on it in random states: quantities against
 MuJoCo's C functions, velocities against finite differences, writers against reads. The
 last column is the largest error as a share of the tolerance. Robots without actuators
@@ -36,7 +36,7 @@ simstate inspect my_robot.xml
 def robots_page() -> str:
     """The page of robots, from what `make robots` measured."""
     kept = json.loads(ROBOTS.read_text())
-    parts = [ROBOTS_TEXT.format(date=kept["date"], **kept["versions"])]
+    parts = [ROBOTS_TEXT.format(**kept["versions"], **kept)]
     for group, robots in kept["robots"].items():
         rows = [_robot_row(name, found) for name, found in robots.items()]
         headers = ("robot", "dofs", "actuators", "against MuJoCo")

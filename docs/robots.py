@@ -22,7 +22,7 @@ import mujoco
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS.parent))
-from tests.model_corpus import isolated, outcome, unpacked  # noqa: E402
+from tests.model_corpus import STEPS, isolated, outcome, unpacked  # noqa: E402
 
 import simstate  # noqa: E402
 from simstate import EntityCfg, SceneCfg  # noqa: E402
@@ -144,6 +144,7 @@ def main() -> None:
     kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     kept |= {
         "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
+        "steps": STEPS,
         "versions": {"simstate": simstate.__version__, "mujoco": mujoco.__version__},
     }
     wheels = kept.setdefault("wheels", {})

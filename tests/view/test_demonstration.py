@@ -89,6 +89,8 @@ def test_a_client_drives_a_mocap_body_by_keys_and_downloads_the_episode(
         assert recording.worlds == [1]
         assert float(recording.time[0]) == 0.0  # an episode from its start
         assert recording.num_steps > 15
+        hand = recording["mocap_pos"][:, 0, 0].numpy()
+        np.testing.assert_allclose(hand[[0, -1]], [[0.2, -0.3, 0.6], goal], atol=1e-6)
 
 
 def press(client: Client, key: str) -> None:

@@ -167,7 +167,8 @@ class Course:
 
     def record(self, path: Path, world: int) -> Recorder:
         """Record a world in a file from now on, until it is closed."""
-        fields = [name for name in ("qpos", "qvel", "ctrl") if self._has(name)]
+        moved = ("qpos", "qvel", "ctrl", "mocap_pos", "mocap_quat")
+        fields = [name for name in moved if self._has(name)]
         return SimRecorder(self.worlds, path, (), fields, None, [world], True, 10.0)
 
     def _has(self, field: str) -> bool:
