@@ -434,7 +434,7 @@ CART = """<mujoco><worldbody><body name="cart"><joint name="slide" type="slide"/
 @pytest.mark.parametrize("method", ROOT_WRITES)
 def test_a_root_that_joints_move_is_not_written(method: str) -> None:
     sim = simulated(CART)
-    with refused(sim, method, "'robot'", "joints of its own", "init_state"):
+    with refused(sim, method, "'robot'", "moves on joints", "init_state"):
         getattr(sim.scene["robot"], method)(torch.ones(1, ROOT_WRITES[method]))
 
 

@@ -132,7 +132,7 @@ def test_a_reset_is_the_same_whether_defaults_were_written_or_not(
     long.reset([0])
     robot.data.default_joint_pos[0] -= 1.0
     robot.data.default_joint_vel[2] += 1.0
-    monkeypatch.setattr(type(robot), "defaults_changed", lambda self, rows: True)
+    monkeypatch.setattr(type(robot), "_defaults_changed", lambda self, rows: True)
     robot.data.default_joint_vel[2] -= 1.0
     long.reset([0, 2])
     monkeypatch.undo()

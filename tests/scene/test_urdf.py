@@ -269,7 +269,7 @@ def test_what_cannot_move_says_so(what: str, tmp_path: Path, capsys: Any) -> Non
     for given in (scene(path), mujoco.MjModel.from_xml_path(str(path))):
         with pytest.warns(UserWarning, match="nothing to simulate"):
             Simulation(given, 2)
-    for command in ("run", "bench", "integrate"):
+    for command in ("run", "bench"):
         assert main([command, str(path)]) == 1
         assert "error: There is nothing to simulate" in capsys.readouterr().err
     assert main(["check", str(path)]) == 0

@@ -235,8 +235,8 @@ def test_parameters_beyond_the_table_are_counted(count, more):
     (mass,) = [p for p in found["native"].parameters if p.kind == "mass"]
     many = dataclasses.replace(found["native"], parameters=(mass,) * count)
     report = str(dataclasses.replace(found, simulators=(many,)))
-    rows = [line for line in report.splitlines() if "robot/upper" in line]
-    assert len([row for row in rows if "│" in row]) == 20
+    rows = [line for line in report.splitlines() if line.startswith("mass ")]
+    assert len([row for row in rows if "robot/upper" in row]) == 20
     assert (f"… and {more} more" in report) == (more > 0)
 
 

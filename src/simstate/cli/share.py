@@ -47,8 +47,8 @@ class ShareCommand:
         from simstate.record import Recording
 
         made = None if self.made_by is None else made_by(self.made_by)
-        out = self.out or self.file.with_suffix(".html")
         with Recording(self.file) as recording, progress("sharing") as advance:
+            out = self.out or self.file.with_suffix(".html")
             size = share_recording(
                 recording, out, worlds=self.worlds or None, played_in=made,
                 fps=self.fps, on_progress=advance,
