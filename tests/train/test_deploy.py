@@ -162,11 +162,16 @@ def test_missing_and_wrong_sensors_are_named(made, tmp_path):
     for change in ({"joint_pos": np.zeros(11)}, {"joint_vel": [np.nan] * 12}):
         with pytest.raises(ValueError, match=r"12 finite numbers, for FL_hip, "):
             runner.act({**sensors, **change})
+    other = {**sensors, "other.joint_vel": sensors["joint_vel"]}
+    del other["joint_vel"]
+    with pytest.raises(ValueError, match=r"robot\.joint_vel' is missing"):
+        runner.act(other)
     del sensors["projected_gravity_b"]
     with pytest.raises(ValueError, match="projected_gravity_b' is missing"):
         runner.act(sensors)
-    with pytest.raises(ValueError, match="terms are"):
-        PolicyRunner(path, lags={"joint": 1})
+    for lags in ({"joint": 1}, {"joint_vel": -1}, {"joint_vel": 1.5}):
+        with pytest.raises(ValueError, match="terms are"):
+            PolicyRunner(path, lags=lags)
     cut = tmp_path / "cut.onnx"
     cut.write_bytes(path.read_bytes()[:4000])
     with pytest.raises(ValueError, match="is no ONNX policy"):

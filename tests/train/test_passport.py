@@ -131,6 +131,39 @@ def of_others(model):
     onnx.helper.set_model_props(model, {"passport": json.dumps(facts[0])})
 
 
+def facts_changed(change):
+    """A change of a model that changes the facts of its passport."""
+
+    def changed(model):
+        texts = {p.key: p.value for p in model.metadata_props}
+        facts = json.loads(texts["passport"])
+        change(facts)
+        texts["passport"] = json.dumps(facts)
+        onnx.helper.set_model_props(model, texts)
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda facts: facts["proof"].pop("actions"),
+        lambda facts: facts["proof"]["obs"].update(shape=[32, 8]),
+        lambda facts: facts["proof"]["obs"].update(dtype="int32"),
+        lambda facts: facts["observations"][1].update(delay=None),
+        lambda facts: facts["actions"][0].update(clip=[1.0]),
+        lambda facts: facts.update(versions=None),
+    ],
+    ids=["no actions", "shape", "dtype", "delay", "clip", "versions"],
+)
+def test_an_altered_passport_is_an_error(path, tmp_path, change, capsys):
+    other = altered(path, tmp_path / "other.onnx", facts_changed(change))
+    assert main(["passport", str(other)]) == 1
+    said = capsys.readouterr().err
+    assert "is damaged" in said or "cannot be run" in said
+    assert "--resume" in said
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -17,6 +17,7 @@ from simstate.train.checkpoint import find_checkpoint, read_checkpoint
 from simstate.train.checkpoint_policy import Policy
 from simstate.train.onnx_export import export_onnx
 from simstate.train.passport_check import compare_log
+from simstate.train.passport_log import signals_of
 from simstate.train.policy_passport import PassportPolicy
 from simstate.train.run_cfg import RunCfg
 from simstate.train.training_run import TrainingRun
@@ -131,3 +132,69 @@ def test_logs_that_cannot_be_compared_say_why(policy, logs, tmp_path, capsys):
     other = {"battery": (time, values[:, :1], ("battery",))}
     with pytest.raises(InvalidInputError, match="none of the signals of the passport"):
         compare_log(policy, log_of(other))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1e200], ids=["nan", "inf", "huge"])
+def test_values_that_are_not_finite_are_named(policy, logs, value):
+    log = dict(logs[1])
+    time, values, names = log["joint_vel"]
+    values = values.copy()
+    values[[20, 31], 4] = value
+    log["joint_vel"] = time, values, names
+    with pytest.raises(InvalidInputError, match=r"joint_vel.* at 0\.4 s.* 2 values"):
+        compare_log(policy, log_of(log))
+
+
+def test_a_signal_that_no_known_fault_explains_is_a_fault(policy, logs):
+    """Velocities that the robot does not measure, and actions of another policy."""
+    for name, change in (
+        ("joint_vel", np.zeros_like),
+        ("action", lambda x: np.random.default_rng(3).permutation(x)),
+    ):
+        log = dict(logs[0])
+        time, values, names = log[name]
+        log[name] = time, change(values), names
+        last = compare_log(policy, log_of(log)).faults[-1]
+        assert last.kind == "unexplained"
+        assert any(name in relation for relation in last.columns)
+
+
+def test_joints_of_positions_and_velocities_may_differ(policy, logs):
+    """Velocities of some joints, in another order than the positions."""
+    columns = [
+        one
+        for one in policy.passport.observations
+        if one.source != "robot.joint_vel" or one.component[:2] in ("FR", "RL")
+    ]
+    passport = dataclasses.replace(policy.passport, observations=tuple(columns[::-1]))
+    log = {n: c for n, c in logs[0].items() if n != "action"}
+    signals = signals_of(log_of(log), passport)
+    q, v = signals.joints()
+    assert len(q) == 6
+    parts = [[signals.names[k].rpartition("/")[2] for k in at] for at in (q, v)]
+    assert parts[0] == parts[1]
+    slow = np.abs(signals.table[:, v]).mean()
+    speed = np.gradient(signals.table[:, q], signals.dt, axis=0)
+    assert np.abs(speed - signals.table[:, v]).mean() < 0.5 * slow
+
+
+def test_a_signal_of_another_entity_is_not_taken(policy, logs):
+    observations = tuple(
+        dataclasses.replace(one, source="other.joint_pos", name=f"other/{one.name}")
+        for one in policy.passport.observations
+        if one.source == "robot.joint_pos"
+    )
+    passport = dataclasses.replace(
+        policy.passport, observations=(*policy.passport.observations, *observations)
+    )
+    log = {f"robot.{n}": c for n, c in logs[0].items() if n == "joint_pos"}
+    assert "other.joint_pos" in signals_of(log_of(log), passport).missing
+
+
+def test_names_of_files_are_printed_unchanged(policy, logs, tmp_path, capsys):
+    log = dict(logs[1])
+    time, values, names = log["joint_pos"]
+    log["joint_pos"] = time, np.degrees(values), names
+    path = write_csv(tmp_path / "[bold]robot.csv", log)
+    assert main(["passport", str(policy.path), "--log", str(path)]) == 1
+    assert "[bold]robot.csv" in capsys.readouterr().out

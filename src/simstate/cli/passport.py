@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
+from rich.markup import escape
 from rich.table import Table
 
 from simstate.base.table_style import new_table
@@ -101,11 +102,12 @@ class PassportCommand:
                 raise InvalidInputError(f"--rename {pair!r} must be OLD=NEW.")
             log = log.declare(old, name=new)
         report = compare_log(policy, log)
-        table = Table(title=f"{self.policy.name}: {path.name}", title_justify="left")
+        table = new_table(escape(f"{self.policy.name}: {path.name}"))
         for head in ("fault", "column", "what", "evidence (misfit → repaired)"):
             table.add_column(head)
         for one in report.faults:
-            table.add_row(one.kind, ", ".join(one.columns), one.detail, one.evidence)
+            cells = (one.kind, ", ".join(one.columns), one.detail, one.evidence)
+            table.add_row(*map(escape, cells))
         shown = [table] if report.faults else [f"{path.name} fits the passport."]
         notes = [f"Not compared: {note}" for note in report.notes]
         code = 1 if report.faults else 0

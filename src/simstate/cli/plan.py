@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import tyro
 from rich.table import Table
 
-from simstate.base.errors import InvalidInputError
+from simstate.base.errors import (
+    InvalidInputError,
+    ModelError,
+    close_to,
+    unknown_name,
+)
 from simstate.base.table_style import new_table
 from simstate.cli.answer import Answer
 from simstate.cli.console import Advance, console, progress
@@ -153,9 +158,15 @@ class PlanCommand:
         )  # fmt: skip
 
     def _sim(self) -> Any:
+        from simstate.env import tasks
         from simstate.simulation import Simulation
 
-        scene = scene_of(self.what)
+        try:
+            scene = scene_of(self.what)
+        except ModelError as error:
+            if not close_to(self.what, tasks.names()):
+                raise
+            raise unknown_name("task or model", self.what, tasks.names()) from error
         check_moves(scene)
         return Simulation(
             scene, self.envs, engine=self.engine, device=self.device,

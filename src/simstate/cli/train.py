@@ -1,4 +1,4 @@
-"""`simstate train`: learn a task with PPO, in a folder that a kill does not lose."""
+"""`simstate train`: learn a task, in a folder that a kill does not lose."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ TaskArgument = Annotated[
 
 @dataclass(kw_only=True)
 class TrainCommand(TaskCommand):
-    """Train a policy with PPO; checkpoints, logs, an ONNX file.
+    """Train a policy; checkpoints, logs, an ONNX file.
 
     All settings of a task are options: simstate train TASK --help shows them.
 

@@ -119,7 +119,7 @@ class TrainCfg:
         return self.desired_kl + share * (self.final_kl - self.desired_kl)
 
     def check(self) -> None:
-        """Raise unless every setting is a number that PPO can work with."""
+        """Raise unless every setting is one that a learner can work with."""
         for name in (
             "num_envs", "iterations", "steps_per_env", "num_learning_epochs",
             "num_mini_batches",
@@ -205,7 +205,7 @@ class TrainCfg:
             (
                 self.algorithm == "sac",
                 "algorithm='sac'",
-                {"network": "mlp", "rsl_rl": {}},
+                {"network": "mlp", "rsl_rl": {}, "weight_init": "default"},
             ),
         )
         for applies, setting, needed in rules:

@@ -38,7 +38,11 @@ _GIVEN = {
     "input_channels", "symmetry_cfg", "kwargs", "settings",
 }  # fmt: skip
 """Arguments that simstate passes itself, or has another setting for."""
-_FIELDS = {"use_clipped_value_loss": "clip_value_loss", "schedule": "desired_kl"}
+_FIELDS = {
+    "class_name": "algorithm",
+    "use_clipped_value_loss": "clip_value_loss",
+    "schedule": "desired_kl",
+}
 """Fields of TrainCfg whose names differ from rsl-rl's."""
 
 

@@ -60,7 +60,7 @@ def make_algorithm(
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # it prints its networks
             runner = OnPolicyRunner(worlds, settings, log_dir=None, device=device)
-    except (TypeError, ValueError, KeyError, RuntimeError) as error:
+    except (TypeError, ValueError, LookupError, AttributeError, RuntimeError) as error:
         if not cfg.rsl_rl:
             raise
         raise InvalidInputError(

@@ -44,9 +44,10 @@ class PolicyRunner:
                 names = self.sensors.setdefault(one["source"], [])
                 names += [one["component"]] if one["component"] not in names else []
         lag = {one["term"]: sum(one["delay"]) // 2 for one in columns}
-        if unknown := set(lags or {}) - set(lag):
-            raise ValueError(f"lags has {sorted(unknown)}; terms are {sorted(lag)}.")
-        lag |= dict(lags or {})
+        given = dict(lags or {})
+        if [k for k, n in given.items() if k not in lag or n not in range(10**4)]:
+            raise ValueError(f"lags is {given}: 0, 1, …; terms are {sorted(lag)}.")
+        lag |= given
         self._ages = np.array([one["age"] + lag[one["term"]] for one in columns], int)
         self._offset = np.array([one["offset"] for one in columns])
         self._scale = np.array([one["scale"] for one in columns], np.float32)
@@ -133,10 +134,10 @@ def _signal(
     source: str, names: Sequence[str], sensors: Mapping[str, ArrayLike]
 ) -> dict[str, float]:
     """Return the components of a signal by name."""
-    given = {name.rpartition(".")[2]: x for name, x in sensors.items()} | dict(sensors)
-    short = source.rpartition(".")[2]
-    found = given.get(source, given.get(short, ()))
-    quat = np.ravel(given.get("root_link_quat_w", ()))
+    entity, _, short = source.rpartition(".")
+    found = sensors.get(source, sensors.get(short, ()))
+    quat = sensors.get(f"{entity}.root_link_quat_w", sensors.get("root_link_quat_w"))
+    quat = np.ravel(() if quat is None else quat)
     if short == "projected_gravity_b" and np.size(found) == 0 and len(quat) == 4:
         w, x, y, z = quat
         found = 2 * (w * y - x * z), -2 * (w * x + y * z), 2 * (x * x + y * y) - 1

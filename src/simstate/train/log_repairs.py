@@ -36,10 +36,14 @@ class Repair(NamedTuple):
 
 
 def repairs_of(
-    signals: LogSignals, columns: Iterable[PassportColumn]
+    signals: LogSignals, columns: Iterable[PassportColumn], runs_policy: bool
 ) -> Iterator[Repair]:
-    """Yield the repairs of a log's signals, at their present values."""
-    q, v = signals.place("joint_pos"), signals.place("joint_vel")
+    """Yield the repairs of a log's signals, at their present values.
+
+    Signals that are late together are so only by the policy's actions, not by their
+    relations to each other: `runs_policy` is True if these are compared.
+    """
+    q, v = signals.joints()
     gyro, quat = signals.place("root_link_ang_vel_b"), signals.place(QUATERNION)
     action = signals.places.get(ACTION, [])
     width = len(q or v)
@@ -71,7 +75,8 @@ def repairs_of(
         yield _linear(signals, "frame", quat, np.diag([1.0, -1.0, -1.0, -1.0]),
                       "turns world to body axes, not body to world")  # fmt: skip
     sensors = [at for name, at in signals.places.items() if name != ACTION]
-    for at in [*sensors, *joints[2:], list(itertools.chain(*sensors))]:
+    together = [*joints[2:], list(itertools.chain(*sensors))] if runs_policy else []
+    for at in [*sensors, *together]:
         for k in range(1, MAX_LAG + 1):
             yield _lag(signals, at, k)
     for one in columns:

@@ -31,10 +31,16 @@ from simstate.train.policy_passport import ACTION, CLOCK, PassportPolicy
 MAX_FAULTS = 4
 GAIN = 1.5
 """Least decrease of the sum of logarithms of misfits that makes a repair a fault."""
+_RANGE = "training range:"
+"""Relation whose violations are faults of their own kind."""
 _MARGIN = 0.15
 """Part of a training range by which values may exceed it."""
 _SHARE = 0.05
 """Part of the samples that may be outside of the range."""
+_UNEXPLAINED = 0.5
+"""Misfit of a relation that does not hold; noise gives a healthy log up to 0.25."""
+_LONG = 50
+"""Control steps from which on the misfits of a healthy log are that small."""
 _RATE = 0.05
 """Largest relative difference of rates."""
 
@@ -45,9 +51,9 @@ class Fault:
 
     kind: str
     """"swapped", "sign", "degrees", "quaternion order", "frame", "rate", "lag",
-    "offset" or "range"."""
+    "offset", "range" or "unexplained"."""
     columns: tuple[str, ...]
-    """Signals, or components as "signal/component"."""
+    """Signals, or components as "signal/component"; relations that are unexplained."""
     detail: str
     evidence: str
 
@@ -89,9 +95,12 @@ class _Comparison:
         faults, table = list(self._rate_faults()), self._signals.table
         if not faults:
             table, faults = self._repaired(table)
+        is_guess = any(one.kind in ("rate", "offset", "range") for one in faults)
         faults += self._range_faults(table)
         names, misfits, _ = self._misfits(table)
         found = dict(zip(names, misfits.tolist(), strict=True))
+        if len(table) >= _LONG and not is_guess:
+            faults += _unexplained(found)
         return LogReport(tuple(faults), tuple(self._notes), found)
 
     def _repaired(self, table: Array) -> tuple[Array, list[Fault]]:
@@ -101,7 +110,8 @@ class _Comparison:
             self._turn = self._best_turn(table)
             names, before, score = self._misfits(table)
             signals = dataclasses.replace(self._signals, table=table)
-            repairs = list(repairs_of(signals, self._columns.values()))
+            runs_policy = self._inputs is not None
+            repairs = list(repairs_of(signals, self._columns.values(), runs_policy))
             gains = [
                 score - self._misfits(one.apply(table))[2] - one.cost for one in repairs
             ]
@@ -117,10 +127,7 @@ class _Comparison:
                 if change[k] > 0.1
             )
             faults.append(Fault(best.kind, best.columns, best.detail, evidence))
-            if best.kind in (
-                "offset",
-                "range",
-            ):  # repaired in part: its size is a guess
+            if best.kind in ("offset", "range"):  # repaired in part: a guess
                 break
         return table, faults
 
@@ -137,7 +144,7 @@ class _Comparison:
     def _relations(self, table: Array) -> Iterator[tuple[str, list[str], Array, float]]:
         """Yield name, parts, misfits (0 where they hold) and a floor of each."""
         signals, dt = self._signals, self._signals.dt
-        q, v = signals.place("joint_pos"), signals.place("joint_vel")
+        q, v = signals.joints()
         quat, gyro = signals.place(QUATERNION), signals.place("root_link_ang_vel_b")
         down = signals.place(GRAVITY)
         if q and v:
@@ -161,7 +168,7 @@ class _Comparison:
             yield "gravity of the quaternion:", list("xyz"), (gap**2).mean(0), 1e-3
         excess = self._excess(table).clip(0.0, 10.0)
         names = [f"{name}" for name in self._ranges]
-        yield "training range:", names, (excess**2).mean(0), 0.02
+        yield _RANGE, names, (excess**2).mean(0), 0.02
         if self._inputs is not None:
             at = signals.places[ACTION]
             wanted = table[self._first :, at]
@@ -282,6 +289,21 @@ class _Comparison:
     def _noise(self, at: list[int]) -> float:
         """Return the deviation of a signal's noise in training [unit]."""
         return max(self._columns[self._signals.names[k]].noise_std for k in at)
+
+
+def _unexplained(misfits: dict[str, float]) -> Iterator[Fault]:
+    """Yield a fault if relations do not hold, and no repair has restored them."""
+    wrong = {
+        name: misfit
+        for name, misfit in sorted(misfits.items(), key=lambda item: -item[1])
+        if misfit > _UNEXPLAINED and not name.startswith(_RANGE)
+    }
+    if wrong:
+        worst = list(wrong.items())[:3]
+        yield Fault(
+            "unexplained", tuple(wrong), "does not hold, and no known fault is why",
+            "; ".join(f"{name} {misfit:.3g}" for name, misfit in worst),
+        )  # fmt: skip
 
 
 def _between(values: Array) -> Array:

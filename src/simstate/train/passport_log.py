@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +15,8 @@ from simstate.train.policy_passport import ACTION, CLOCK, Passport, PassportColu
 
 Array = NDArray[np.float64]
 QUATERNION, GRAVITY = "root_link_quat_w", "projected_gravity_b"
+LARGEST = 1e100
+"""Limit of magnitudes, whose squares must be finite."""
 STEPS = 400
 """Largest number of control steps that are compared."""
 
@@ -41,6 +43,16 @@ class LogSignals:
         found = [at for name, at in self.places.items() if name.endswith(short)]
         return found[0] if found else []
 
+    def joints(self) -> tuple[list[int], list[int]]:
+        """Return the columns of joint_pos and joint_vel, of the same joints if both."""
+        q, v = self.place("joint_pos"), self.place("joint_vel")
+        if not (q and v):
+            return q, v
+        of = {self.names[k].rpartition("/")[2]: k for k in v}
+        pairs = [(k, of.get(self.names[k].rpartition("/")[2])) for k in q]
+        both = [(k, j) for k, j in pairs if j is not None]
+        return [k for k, _ in both], [j for _, j in both]
+
     def named(self, at: Sequence[int]) -> tuple[str, ...]:
         """Return names of columns; a signal's if all of it are among them."""
         found = list[str]()
@@ -62,7 +74,7 @@ def signals_of(log: Log, passport: Passport) -> LogSignals:
             wanted.setdefault(one.source, {})[one.component] = one
     found: dict[str, tuple[Array, Array, list[str]]] = {}
     for source, parts in wanted.items():
-        column = _column(log, source)
+        column = _column(log, source, wanted)
         if column is not None:
             found[source] = column.time, _ordered(log, column, list(parts)), list(parts)
         elif (seen := _observed(log, parts)) is not None:
@@ -86,18 +98,20 @@ def signals_of(log: Log, passport: Passport) -> LogSignals:
         raise InvalidInputError(
             f"{log.source} has none of the signals of the passport, which are "
             f"{', '.join([*wanted, QUATERNION, ACTION])}; it has "
-            f"{', '.join(log.columns)}. Rename its columns: --rename q=joint_pos."
+            f"{', '.join(log.columns)}. Rename its columns (--rename q=joint_pos); "
+            "headings of a table are joint_pos[NAME], with the joint's name."
         )
-    _check_names(log, [name for name in (*wanted, ACTION) if name not in found])
+    missing = [name for name in (*wanted, ACTION) if name not in found]
+    _check_names([name for name in log.columns if name not in found], missing, log)
     signals = _at_steps(found, passport.step_dt)
-    signals.missing = [name for name in (*wanted, ACTION) if name not in found]
+    signals.missing = missing
     return signals
 
 
-def _check_names(log: Log, missing: list[str]) -> None:
-    """Raise if a column's name is nearly that of a signal that is missing."""
+def _check_names(unused: list[str], missing: list[str], log: Log) -> None:
+    """Raise if an unused column's name is nearly that of a signal that is missing."""
     shorts = [name.rpartition(".")[2] for name in missing]
-    for name in log.columns:
+    for name in unused:
         short = name.rpartition(".")[2]
         near = difflib.get_close_matches(short, shorts, 1, 0.7)
         if near:
@@ -109,11 +123,35 @@ def _check_names(log: Log, missing: list[str]) -> None:
             )
 
 
-def _column(log: Log, name: str) -> LogColumn | None:
-    """Return a column by its name, of which the entity's may be left out."""
+def _column(log: Log, name: str, others: Collection[str] = ()) -> LogColumn | None:
+    """Return a column by its name; the entity's may differ, but not be one of others'.
+
+    Raise if it has values that cannot be compared.
+    """
     short = name.rpartition(".")[2]
-    ends = [c for n, c in log.columns.items() if n.rpartition(".")[2] == short]
-    return log.columns.get(name) or (ends[0] if len(ends) == 1 else None)
+    ends = [
+        column
+        for other, column in log.columns.items()
+        if other.rpartition(".")[2] == short and other not in others
+    ]
+    found = log.columns.get(name) or (ends[0] if len(ends) == 1 else None)
+    if found is not None:
+        _check_values(log, found)
+    return found
+
+
+def _check_values(log: Log, column: LogColumn) -> None:
+    """Raise if a column has values that are not finite, or whose squares are not."""
+    rows, parts = np.nonzero(~(np.abs(column.values) < LARGEST))
+    if len(rows):
+        row, part = int(rows[0]), int(parts[0])
+        name = f"{column.name}[{column.names[part] if column.names else part}]"
+        raise InvalidInputError(
+            f"Column {name!r} of {log.source} is {column.values[row, part]:g} at "
+            f"{column.time[row]:g} s, the first of {len(rows)} values that are not "
+            "finite: cut them off (--start, --end), or repair the log.",
+            name=column.name,
+        )
 
 
 def _ordered(log: Log, column: LogColumn, parts: list[str]) -> Array:
@@ -166,8 +204,8 @@ def _at_steps(
     grid = grid[:STEPS]
     if len(grid) < 10:
         raise InvalidInputError(
-            f"The log has {len(grid)} control steps with all signals: 10 or more are "
-            "needed."
+            f"The log has {len(grid)} control steps with all signals, from "
+            f"{start:g} to {end:g} s: 10 or more are needed."
         )
     signals = LogSignals(np.empty((len(grid), 0)), dt=float(np.median(np.diff(grid))))
     tables = list[Array]()

@@ -134,12 +134,15 @@ class Passport:
         values = {name: facts[name] for name in names}
         for key in ("observations", "actions"):
             values[key] = tuple(_column(one) for one in facts[key])
+        values["versions"] = dict(facts["versions"])
         values["pictures"] = {k: tuple(x) for k, x in facts["pictures"].items()}
         values["joints"] = {k: tuple(x) for k, x in facts["joints"].items()}
         values["proof"] = {k: _unpacked(x) for k, x in facts["proof"].items()}
         passport = Passport(**values)
         if not (passport.actions and passport.step_dt > 0.0):
             raise ValueError("it has no actions or no control rate")
+        if not len(passport.proof["actions"]):
+            raise ValueError("its proof has no steps")
         return passport
 
 
@@ -177,7 +180,14 @@ class PassportPolicy:
         """
         proof = dict(self.passport.proof)
         wanted = proof.pop("actions")
-        error = float(np.abs(self.actions(proof) - wanted).max())
+        try:
+            error = float(np.abs(self.actions(proof) - wanted).max())
+        except Exception as reason:  # of ONNX Runtime's many kinds
+            raise InvalidInputError(
+                f"The proof in the passport of {str(self.path)!r} cannot be run: "
+                f"{' '.join(str(reason).split())[:200]}. The file was altered. "
+                f"{_WITHOUT}"
+            ) from reason
         if not error <= PROOF_ERROR:
             raise InvalidInputError(
                 f"The network of {str(self.path)!r} does not reproduce the proof in "
@@ -237,7 +247,9 @@ def state_output(name: str) -> str:
 def _column(facts: Mapping[str, Any]) -> PassportColumn:
     values = dict(facts)
     for key in ("clip", "delay"):
-        values[key] = None if values[key] is None else tuple(values[key])
+        if values[key] is not None or key == "delay":
+            low, high = values[key]
+            values[key] = low, high
     for key in ("scale", "offset", "low", "high", "mean", "std"):
         values[key] = float(values[key])
     return PassportColumn(**values)

@@ -361,6 +361,11 @@ def test_ilqr_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert json.loads(capsys.readouterr().out)["least_cost"][0] != first
     assert main(["replay", str(path)]) == 0
     assert "bit for bit" in capsys.readouterr().out
+    file.write_text("def far(sim):\n    return 3.0\n")
+    assert main([*args, "--cost", f"{file}:far"]) == 1
+    assert "must be a tensor of shape (1, m), got float" in capsys.readouterr().err
+    assert main(["plan", "Arm-Reah"]) == 1
+    assert "Did you mean 'Arm-Reach'" in capsys.readouterr().err
     assert main(["plan", "Arm-Reach", "--planner", "ilqr"]) == 1
     assert "no residuals" in capsys.readouterr().err
 

@@ -213,7 +213,7 @@ class Fit:
     def __str__(self) -> str:
         share = f"{100 * self.confidence:g} %"
         lines = [
-            f"{one.name}: {one.value:.5g} {one.unit} ({share}: {one.low:.5g} … "
+            f"{one.name}: {one.value:.5g}{_after(one.unit)} ({share}: {one.low:.5g} … "
             f"{one.high:.5g}; was {one.nominal:.5g})"
             for one in self.estimates
         ]
@@ -390,6 +390,11 @@ def _count(model: mujoco.MjModel, kind: str) -> int:
     return sizes[kind]
 
 
+def _after(unit: str) -> str:
+    """Return a unit as it follows a number."""
+    return "" if unit == "1" else f" {unit}"
+
+
 def _has_delay(model: mujoco.MjModel, delay: float) -> bool:
     """Return True if the actuators are compiled with room for a delay [s]."""
     history = getattr(model, "actuator_history", None)
@@ -411,12 +416,14 @@ def _parameter(content: Mapping[str, Any]) -> FreeParameter:
     )  # fmt: skip
 
 
-def warn_of_bounds(estimates: Sequence[Estimate]) -> list[str]:
+def warn_of_bounds(
+    parameters: Sequence[FreeParameter], estimates: Sequence[Estimate]
+) -> list[str]:
     """Return and issue a warning for each estimate that is at its bound."""
     found = [
-        f"{one.name} ended at its bound {one.value:.5g} {one.unit}: widen the bounds "
-        f"('{one.name.rpartition(' ')[2]} LOW .. HIGH'), or the model lacks something."
-        for one in estimates
+        f"{one.name} ended at its bound {one.value:.5g}{_after(one.unit)}: widen the "
+        f"bounds ('{parameter.item} LOW .. HIGH'), or the model lacks something."
+        for parameter, one in zip(parameters, estimates, strict=True)
         if one.is_at_bound
     ]
     for text in found:

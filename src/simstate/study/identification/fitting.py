@@ -142,6 +142,8 @@ class Problem:
         """
         x = np.zeros(self.size)
         x[: self._free] = (self._start / self.scales)[: self._free]
+        if self._free:
+            self.predicted(x).check_finite(self.windows)
         tolerances = _TIGHT
         for _ in range(_ROUNDS if is_reweighted else 1):
             self._state_noise = state_noise(self.windows, self.model, self.noise)
@@ -188,6 +190,8 @@ class Problem:
         draws = np.random.default_rng(0).normal(size=(self._many.columns, len(x)))
         moves = (draws * spread) @ vectors.T / np.where(sizes > 0, sizes, np.inf)
         moves = np.clip(moves, -_FAR, _FAR)
+        inside = np.clip(x + moves, *self._limits(x))
+        moves = inside - x
         parts = [self._split(x + move) for move in moves]
         thetas, tangents = (np.stack(one) for one in zip(*parts, strict=True))
         states = moved(self.model, self.base, tangents)
@@ -202,10 +206,7 @@ class Problem:
         if not len(x):
             return x
         minimize = library("mujoco.minimize", "sysid", "Identifications")
-        free = self.parameters[: self._free]
-        span = np.full(len(x) - self._free, 1e6)
-        low = np.append([one.low / one.scale for one in free], x[self._free :] - span)
-        high = np.append([one.high / one.scale for one in free], x[self._free :] + span)
+        low, high = self._limits(x)
         best: list[Any] = [np.inf, x]
 
         def jacobian(z: Array, r: Array) -> Array:
@@ -236,6 +237,15 @@ class Problem:
                 iter_callback=stop, x_scale="jac",
             )  # fmt: skip
         return best[1]
+
+    def _limits(self, x: Array) -> tuple[Array, Array]:
+        """Return bounds of the unknowns; those of states are far away."""
+        states = x[self._free :]
+        low, high = (ends[: self._free] for ends in self._bounds)
+        scales = self.scales[: self._free]
+        return np.append(low / scales, states - 1e6), np.append(
+            high / scales, states + 1e6
+        )
 
     def predicted(self, x: Array) -> Predicted:
         """Simulate all windows with one set of parameters and states."""

@@ -38,6 +38,8 @@ _ITEM = re.compile(
 """An item of a clause: "damping", "com.z", or with bounds "damping 0.1 .. 2"."""
 _COMPONENTS = {"com": ("x", "y", "z"), "inertia": SHAPE}
 """Names of the components of attributes that have several."""
+_NOT_NEGATIVE = ("mass", "armature", "frictionloss", "friction")
+"""Attributes of which MuJoCo refuses negative values."""
 EXAMPLE = "robot joints: damping, armature; robot body base: mass 1 .. 9, com; delay"
 
 
@@ -62,6 +64,12 @@ class FreeParameter:
     """Name in `--free`: "damping", "com", …"""
     component: int = 0
     """Index within the attribute: 0 … 2 of a centre of mass, 0 … 5 of an inertia."""
+
+    @property
+    def item(self) -> str:
+        """The item of `--free` that names it: "damping", "com.z"."""
+        parts = _COMPONENTS.get(self.attribute)
+        return f"{self.attribute}.{parts[self.component]}" if parts else self.attribute
 
     @property
     def start(self) -> float:
@@ -223,6 +231,10 @@ def _parameters(
         least, most = _bounds(model, kind, element, what, nominal, k)
         least, most = least if low is None else low, most if high is None else high
         _check_bounds(name, least, most)
+        if what in _NOT_NEGATIVE and least < 0:
+            raise InvalidInputError(
+                f"{name} is never negative, got {least:g} .. {most:g}."
+            )
         yield FreeParameter(
             name, form, _unit(model, kind, element, name.rpartition(" ")[2]),
             nominal, least, most, tuple(mine), (kind, full), what, k,

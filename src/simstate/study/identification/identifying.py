@@ -68,7 +68,8 @@ def identify(
             body base: mass 1 .. 9, com; delay"; see `parse_free`.
         outputs: columns to predict; None: all positions, velocities and sensors.
         held_out: part of the windows, at the end, that is predicted and not fitted.
-        window: length of a window [s]; None: an eighth of the log, at most 1 s.
+        window: length of a window [s], four samples or more; None: an eighth of the
+            log, at most 1 s.
         states: initial states of windows: "estimate" them, or take those of the "log".
         continuity: True if a window ends in the state in which the next one starts;
             False for models that are known to be incomplete.
@@ -77,9 +78,10 @@ def identify(
         num_threads: threads of the simulation; None: all.
     """
     begin = time.process_time()
-    logs = [log] if isinstance(log, Log) else list(log)
+    logs = list(log) if isinstance(log, Sequence) else [log]
     for one in logs:
         instance_of("log", one, Log)
+    instance_of("free", free, str)
     if not logs:
         raise InvalidInputError("There is no log to fit.")
     one_of("states", states, ("estimate", "log"))
@@ -160,7 +162,9 @@ def _estimated(
             zip(parameters, theta, known.widths, strict=True)
         )
     )
-    warnings = warn_of_bounds(estimates) + _warn_of_misfit(signals, solution)
+    warnings = warn_of_bounds(parameters, estimates) + _warn_of_misfit(
+        signals, solution
+    )
     return {
         "estimates": estimates,
         "undetermined": known.unknown,
@@ -237,7 +241,9 @@ def _without_effect(
     repeated = States(
         *(np.tile(x, (columns, 1, 1)) for x in (base.qpos, base.qvel, base.act))
     )
-    outputs = predictor.predict(thetas, repeated, signs).outputs
+    predicted = predictor.predict(thetas, repeated, signs)
+    predicted.check_finite(part)
+    outputs = predicted.outputs
     misfit = np.zeros(columns)
     for values, samples in zip(outputs, part.samples, strict=True):
         ratio = (values - samples.values) / max(float(samples.values.std()), 1e-9)

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from simstate.base.errors import InvalidInputError
 from simstate.engine import NativeCfg
 from simstate.record import Log, LogColumn
 from simstate.scene.build import BuiltScene
@@ -49,6 +50,17 @@ class Predicted:
     """Values at the samples of each output; shape (columns, samples, components)."""
     ends: States
     """States at the ends of the windows; shape (columns, windows, …)."""
+
+    def check_finite(self, windows: Windows) -> None:
+        """Raise if the first column diverges in some window: nothing can be fitted."""
+        for values, samples in zip(self.outputs, windows.samples, strict=True):
+            wrong = samples.window[~np.isfinite(values[0]).all(axis=1)]
+            if len(wrong):
+                raise InvalidInputError(
+                    "The model diverges in the window that starts at "
+                    f"{windows.start[wrong[0]]:g} s, before anything is fitted: check "
+                    "the log's units, the model's time step and its parameters."
+                )
 
 
 @dataclass
@@ -176,9 +188,11 @@ class Predictor:
             later = np.minimum(at + (samples.part > 0), len(self._reads) - 1)
             part = samples.part[:, None, None]
             before = values[at, :, samples.window]
-            mixed = before + part * (values[later, :, samples.window] - before)
-            if not samples.part.any():
-                mixed = before
+            mixed = before
+            if samples.part.any():
+                with np.errstate(invalid="ignore"):  # where worlds diverged
+                    after = values[later, :, samples.window]
+                    mixed = before + part * (after - before)
             found = np.ascontiguousarray(mixed.swapaxes(0, 1))
             if signal.is_quaternion:
                 flip = np.sign(np.einsum("csk,sk->cs", found, samples.values))

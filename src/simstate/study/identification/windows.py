@@ -19,6 +19,8 @@ Indices = NDArray[np.intp]
 
 _NEAR = 1e-6
 """A sample this close to a time step is at it, in time steps."""
+_LEAST_SAMPLES = 4
+"""Samples of a window: the state of a shorter one explains all of them."""
 _EXPLAINED = 1.5
 """A parabola explains samples if its misfit is below this multiple of the noise."""
 
@@ -125,13 +127,19 @@ def cut_windows(
     shortest = min(end - start for start, end in spans)
     rate = min(one.column.rate for part in signals for one in part.outputs)
     if seconds is None:
-        seconds = max(min(shortest / 8, 1.0), 4 / rate)
+        seconds = max(min(shortest / 8, 1.0), _LEAST_SAMPLES / rate)
     steps = round(seconds / timestep)
     if steps < 1 or steps * timestep > shortest / 2 + timestep:
         raise InvalidInputError(
             f"A window of {seconds:g} s does not fit twice into the log, which has "
             f"{shortest:g} s in common to all columns: one part is fitted, and one is "
             "held out."
+        )
+    if seconds * rate < _LEAST_SAMPLES - _NEAR:
+        raise InvalidInputError(
+            f"A window of {seconds:g} s has fewer than {_LEAST_SAMPLES} samples at "
+            f"{rate:g} Hz, which its initial state alone would explain: make it longer "
+            "(window=…)."
         )
     logs: list[int] = []
     starts: list[float] = []

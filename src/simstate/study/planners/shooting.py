@@ -158,11 +158,13 @@ class Shooting:
 
     def _read(self, sim: Any) -> Tensor:
         value = self._residual(sim)
-        if value.ndim != 2 or len(value) != sim.num_envs:
+        shape = getattr(value, "shape", None)
+        if shape is None or len(shape) != 2 or shape[0] != sim.num_envs:
+            got = type(value).__name__ if shape is None else tuple(shape)
             raise ShapeError(
-                f"residual(sim) must have shape ({sim.num_envs}, m), got "
-                f"{tuple(value.shape)}.",
+                f"residual(sim) must be a tensor of shape ({sim.num_envs}, m), got "
+                f"{got}.",
                 name="residual",
-                shape=value.shape,
+                shape=shape,
             )
         return value
