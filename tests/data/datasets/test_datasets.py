@@ -95,6 +95,14 @@ def test_episodes_are_cut_where_they_ended(inputs):
     assert 0 < len(kept) <= len(complete)
 
 
+def test_a_data_set_is_not_replaced_by_none(inputs, tmp_path):
+    path, _ = inputs
+    (tmp_path / "demos.hdf5").write_text("those of yesterday")
+    with pytest.raises(InvalidInputError, match="no episode to write"):
+        write_hdf5(path, tmp_path / "demos.hdf5", keep=lambda _: False)
+    assert (tmp_path / "demos.hdf5").read_text() == "those of yesterday"
+
+
 def test_h5py_reads_what_isaac_lab_would(inputs, tmp_path):
     path, steps = inputs
     count = write_hdf5(path, tmp_path / "demos.hdf5", success="time_out")

@@ -25,6 +25,7 @@ from simstate.base.errors import InvalidInputError, SimStateError
 from simstate.base.extras import library
 from simstate.base.files import replacing
 from simstate.data.datasets.recorded_episodes import (
+    NO_EPISODE,
     OBSERVATION,
     Episode,
     Keep,
@@ -119,6 +120,8 @@ def write_hdf5(
                 group.attrs["success"] = episode.ends == (success,)
             group.attrs["seed"] = about["seed"]
             count, total = count + 1, total + len(episode)
+        if not count:
+            raise InvalidInputError(NO_EPISODE)
         data.attrs["total"] = total
         data.attrs["env_args"] = json.dumps(
             {"env_name": about["task"], "type": 2, "env_kwargs": about}

@@ -19,6 +19,7 @@ from simstate.base.extras import library
 from simstate.base.files import filling
 from simstate.data.datasets.lerobot_films import FILE_MB, VIDEO, Films
 from simstate.data.datasets.recorded_episodes import (
+    NO_EPISODE,
     OBSERVATION,
     Episode,
     Keep,
@@ -72,10 +73,7 @@ def write_lerobot(
         for episode in episodes_of(source, keep=keep):
             writer.add(episode)
         if not writer.rows:
-            raise InvalidInputError(
-                "There is no episode to write: none has come to its end, or none is "
-                "wanted."
-            )
+            raise InvalidInputError(NO_EPISODE)
         writer.finish()
     return len(writer.rows)
 

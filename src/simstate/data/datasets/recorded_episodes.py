@@ -78,6 +78,11 @@ def paths_of(source: Source) -> list[str | Path]:
     return [source] if isinstance(source, str | Path) else list(source)
 
 
+NO_EPISODE = (
+    "There is no episode to write: none has come to its end, or none is wanted."
+)
+
+
 def episodes_of(
     source: Source, complete: bool = True, keep: Keep | None = None
 ) -> Iterator[Episode]:
