@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
 from simstate.base.errors import InvalidInputError
 from simstate.sensors.watch_camera import VIEW
-from simstate.train.video import check_video, film
+from simstate.train.video import Mp4, check_video, film
 
 
 class Counting:
@@ -58,3 +59,11 @@ def test_a_world_whose_time_is_up_is_reset():
 def test_a_rate_of_no_pictures_is_refused(tmp_path, fps):
     with pytest.raises(InvalidInputError, match="fps must be > 0"):
         check_video(tmp_path / "film.gif", fps)
+
+
+def test_a_film_that_cannot_be_written_says_why(tmp_path):
+    written = Mp4(tmp_path / "none" / "a.mp4", (32, 20), 30)
+    with pytest.raises(OSError, match="No such file"):
+        for _ in range(2000):
+            written.add(np.zeros((20, 32, 3), np.uint8))
+    written.close()  # again, without another error

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -127,23 +128,40 @@ class Mp4(Closing):
     ) -> None:
         ffmpeg = library("imageio_ffmpeg", "play", "MP4 files")
         rate = Fraction(fps).limit_denominator(1001)
-        self._writer: Any = ffmpeg.write_frames(
-            str(path),
-            size,
-            fps=float(rate),
-            quality=None if options else 5,
-            codec="libx264",
-            macro_block_size=2,
-            ffmpeg_log_level="error",
-            input_params=["-r", str(rate)],  # fps is rounded to two digits
-            output_params=list(options),
+        width, height = size
+        even = f"scale={width + width % 2}:{height + height % 2}"
+        source = f"-f rawvideo -pix_fmt rgb24 -s {width}x{height} -r {rate} -i -"
+        # Started without `preexec_fn`, which would fork: a fork copies the maps of a
+        # large process, and fails where these exceed the machine's memory. In another
+        # group of processes, so that Ctrl-C does not end it within a picture.
+        self._process = subprocess.Popen(
+            [
+                *(ffmpeg.get_ffmpeg_exe(), "-y", "-loglevel", "error", *source.split()),
+                *("-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-vf", even),
+                *(options or ("-crf", "25")),
+                str(path),
+            ],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            process_group=None if sys.platform == "win32" else 0,
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
-        self._writer.send(None)
 
     def add(self, picture: Frame) -> None:
         """Append a picture; uint8 (height, width, 3)."""
-        self._writer.send(np.ascontiguousarray(picture))
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(np.ascontiguousarray(picture).data)
+        except BrokenPipeError as error:
+            raise OSError(self._complaint()) from error
 
     def close(self) -> None:
-        """End the file."""
-        self._writer.close()
+        """End the file; raise OSError if it could not be written."""
+        if self._process.returncode is None and (complaint := self._complaint()):
+            raise OSError(complaint)
+
+    def _complaint(self) -> str:
+        """Wait for the encoder to end; return its message if it failed, else ""."""
+        _, said = self._process.communicate()
+        text = " ".join(said.decode(errors="replace").split())[-500:]
+        return (text or "ffmpeg failed") if self._process.returncode else ""
