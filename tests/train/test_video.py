@@ -64,6 +64,12 @@ def test_a_rate_of_no_pictures_is_refused(tmp_path, fps):
 def test_a_film_that_cannot_be_written_says_why(tmp_path):
     written = Mp4(tmp_path / "none" / "a.mp4", (32, 20), 30)
     with pytest.raises(OSError, match="No such file"):
-        for _ in range(2000):
-            written.add(np.zeros((20, 32, 3), np.uint8))
+        add_pictures(written)
     written.close()  # again, without another error
+
+
+def add_pictures(film: Mp4) -> None:
+    """Add more than fits into the pipe to the encoder, and end the film."""
+    for _ in range(2000):
+        film.add(np.zeros((20, 32, 3), np.uint8))
+    film.close()
