@@ -56,6 +56,10 @@ _ENOUGH = 1e-4
 iteration is the last: far less than the noise lets the estimates be known."""
 
 
+_LINEAR = 0.1
+"""Error of a residual, in units of the noise, up to which earlier derivatives serve."""
+
+
 class _Converged(Exception):  # noqa: N818 (no error)
     """Ends the minimiser, which has no test of the reduction."""
 
@@ -74,6 +78,19 @@ class Solution:
     predicted: Predicted
     """Predictions; one column."""
     costs: Costs
+
+
+@dataclass(frozen=True)
+class _Differences:
+    """Predictions at a point and with each unknown displaced."""
+
+    x: Array
+    step: Array
+    """Displacement of each column."""
+    moves: Array
+    """Tangents of the states in each column; shape (columns, windows, width)."""
+    ahead: Predicted
+    base: Predicted
 
 
 class Problem:
@@ -128,7 +145,7 @@ class Problem:
         self._many = Predictor(*make, max(columns, 1), num_threads, self.costs)
         # Other weights of the rows do not change the predictions at the same point.
         self._last: tuple[bytes, Predicted] | None = None
-        self._moved: tuple[bytes, Predicted] | None = None
+        self._near: _Differences | None = None
 
     @property
     def size(self) -> int:
@@ -220,10 +237,11 @@ class Problem:
             return found.reshape(-1, 1)
 
         enough = _ENOUGH if self._tolerance == _TIGHT[-1] else 1.0
+        part = 1e-7 if self._free else 1e-3
 
         def stop(trace: list[Any]) -> None:
             last = trace[-1]
-            if last.reduction < max(enough, 1e-7 * last.objective) and (
+            if last.reduction < max(enough, part * last.objective) and (
                 last.regularizer < 1e-4
             ):
                 raise _Converged
@@ -262,32 +280,50 @@ class Problem:
         return self._residuals(self.predicted(x), tangents[None])[0]
 
     def jacobian(self, x: Array, residual: Array) -> Array:
-        """Return the derivatives of all residuals by differences; (rows, size)."""
+        """Return the derivatives of all residuals by differences; (rows, size).
+
+        Those of an earlier point are used again if they predict the residuals.
+        """
+        if self._near is not None:
+            found, before = self._slopes(self._near)
+            error = residual - before - found @ (x - self._near.x)
+            if np.abs(error).max(initial=0.0) < _LINEAR:
+                return found
+        self._near = self._differences(x)
+        return self._slopes(self._near)[0]
+
+    def _differences(self, x: Array) -> _Differences:
+        """Predict all windows with each unknown displaced."""
         theta, tangents = self._split(x)
-        count, width, windows = self._free, self._width, len(self.windows)
-        step = np.full(count, STEP)
+        count, width = self._free, self._width
+        step = np.full(count + width, STEP)
         high = np.array([one.high / one.scale for one in self.parameters[:count]])
-        step[x[:count] + STEP > high] = -STEP
+        step[:count][x[:count] + STEP > high] = -STEP
         thetas = np.tile(theta, (count + width, 1))
-        thetas[np.arange(count), np.arange(count)] += step * self.scales[:count]
+        thetas[np.arange(count), np.arange(count)] += step[:count] * self.scales[:count]
         moves = np.tile(tangents, (count + width, 1, 1))
         moves[count + np.arange(width), :, np.arange(width)] += STEP
-        key = x.tobytes()
-        if self._moved is None or self._moved[0] != key:
-            states = moved(self.model, self.base, moves)
-            self._moved = key, self._many.predict(thetas, states)
-        rows = self._residuals(self._moved[1], moves, fixed=tangents)
-        slopes = (rows - residual) / np.append(step, np.full(width, STEP))[:, None]
+        states = moved(self.model, self.base, moves)
+        ahead = self._many.predict(thetas, states)
+        return _Differences(x.copy(), step, moves, ahead, self.predicted(x))
+
+    def _slopes(self, at: _Differences) -> tuple[Array, Array]:
+        """Return derivatives with the present weights, and the residuals there."""
+        _, tangents = self._split(at.x)
+        count, width = self._free, self._width
+        residual = self._residuals(at.base, tangents[None])[0]
+        rows = self._residuals(at.ahead, at.moves, fixed=tangents)
+        slopes = (rows - residual) / at.step[:, None]
         slopes[~np.isfinite(slopes)] = 0.0
         found = np.zeros((len(residual), self.size))
         found[:, :count] = slopes[:count].T
         owner = self._row_windows()
-        for w in range(windows if width else 0):
+        for w in range(len(self.windows) if width else 0):
             mine = owner == w
             first = count + w * width
             found[mine, first : first + width] = slopes[count:, mine].T
         self._add_starts(found, count)
-        return found
+        return found, residual
 
     # Parts of residuals.
 
