@@ -26,7 +26,8 @@ from simstate.study.identification.free_parameters import (
     model_writes,
 )
 from simstate.study.identification.signals import match_signals
-from simstate.study.identification.windows import States, Windows
+from simstate.study.identification.window_states import States
+from simstate.study.identification.windows import Windows
 from simstate.study.rollout import advance, record_fields
 
 Array = NDArray[np.float64]
@@ -105,6 +106,7 @@ class Predictor:
                 (one.step + 1)[one.part > 0].tolist()
             )
         self._reads = np.array(sorted(needed), np.intp)
+        self._commands: dict[float, Array] = {}  # by delay
 
     def predict(
         self, theta: Array, states: States, signs: Array | None = None
@@ -142,8 +144,12 @@ class Predictor:
         """Return the commands of each time step; shape (worlds, steps, actuators)."""
         delays = [p for p, one in enumerate(self.parameters) if one.kind == "delay"]
         each = theta[:, delays[0]] if delays else np.zeros(self.columns)
-        known = {delay: self.windows.controls(delay) for delay in dict.fromkeys(each)}
-        return np.concatenate([known[delay] for delay in each])
+        before = self._commands
+        self._commands = {
+            delay: before[delay] if delay in before else self.windows.controls(delay)
+            for delay in dict.fromkeys(each)
+        }
+        return np.concatenate([self._commands[delay] for delay in each])
 
     def _roll(self, controls: Array) -> list[Array]:
         """Advance all worlds; the values of each output at the time steps to read."""
