@@ -116,6 +116,7 @@ def proof_of(weights, steps: int = 5) -> dict[str, np.ndarray]:
 
 def write(path, passport: Passport, weights, nodes=None, inputs=(), outputs=()):
     """Write a network with a passport: by default actions = obs · matrix + bias."""
+    matrix, bias = weights
     nodes = nodes or [helper.make_node("Gemm", ["obs", "matrix", "bias"], ["actions"])]
     made = helper.make_tensor_value_info
     graph = helper.make_graph(
