@@ -606,8 +606,9 @@ def test_targets_are_converted_to_actions(policy):
     found = signals_of(log, policy.passport)
     assert list(found.places) == ["action"]
     np.testing.assert_allclose(found.table, wanted)
-    both = Log([LogColumn("robot.joint_pos_target", time, values, JOINTS),
-                LogColumn("actions", time, 2 * wanted, ("move/hip", "move/knee"))])  # fmt: skip
+    target = LogColumn("robot.joint_pos_target", time, values, JOINTS)
+    acted = LogColumn("actions", time, 2 * wanted, ("move/hip", "move/knee"))
+    both = Log([target, acted])
     np.testing.assert_allclose(signals_of(both, policy.passport).table, 2 * wanted)
 
 
@@ -714,6 +715,10 @@ def test_swaps_and_signs_of_joints():
         assert one.columns == tuple(signals.names[k] for k in columns)
 
 
+def described(repairs: list[Repair], detail: str, name: str) -> list[Repair]:
+    return [r for r in repairs if (r.detail, r.columns) == (detail, (name,))]
+
+
 def test_units_orders_and_axes():
     signals = signals_with(**ROBOT)
     table, repairs = signals.table, found_repairs(signals)
@@ -727,11 +732,9 @@ def test_units_orders_and_axes():
     frames = [r for r in repairs if r.kind == "frame"]
     vectors = ("robot.root_link_ang_vel_b", "robot.projected_gravity_b")
     for name, at in zip(vectors, ([6, 7, 8], [9, 10, 11]), strict=True):
-        (other,) = [r for r in frames
-                    if (r.detail, r.columns) == ("points the opposite way", (name,))]  # fmt: skip
+        (other,) = described(frames, "points the opposite way", name)
         np.testing.assert_array_equal(other.apply(table)[:, at], -table[:, at])
-        (world,) = [r for r in frames
-                    if (r.detail, r.columns) == ("is along world axes", (name,))]  # fmt: skip
+        (world,) = described(frames, "is along world axes", name)
         rotation = Rotation.from_quat(quat[:, [1, 2, 3, 0]])
         np.testing.assert_allclose(
             world.apply(table)[:, at], rotation.inv().apply(table[:, at])
