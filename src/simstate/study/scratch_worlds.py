@@ -23,6 +23,7 @@ from simstate.base.errors import InvalidInputError, listed, warn
 from simstate.simulation import Simulation
 from simstate.step.mujoco_stepper import MujocoStepper
 from simstate.step.stepping_host import forcing_of, steppers_of
+from simstate.study.rollout import hold
 from simstate.world import Ledger, Owner, Slot
 from simstate.world.worlds import worlds_of
 
@@ -269,19 +270,16 @@ def _is_same(one: Tensor, two: Tensor) -> bool:
     return one.cpu().numpy().tobytes() == two.cpu().numpy().tobytes()
 
 
-def step(host: Any, controls: Tensor, n: int = 1) -> Any:
-    """Advance all worlds of a host under controls or actions; shape (rows, k).
+def step(host: Any, controls: Tensor) -> Any:
+    """Take a step under controls or actions; shape (rows, k).
 
-    A simulation takes n time steps, an environment one step, whose result is returned.
+    The result is that of an environment's step, or None.
     """
-    if is_env(host):
-        if ledger_of(host).open:
-            return host._step_ahead(controls)
-        return host.step(controls)
-    sim: Any = host
-    sim.data.ctrl.copy_(controls)
-    sim._step_ahead(n)
-    return None
+    if not is_env(host):
+        return hold(host, controls, 1)
+    if ledger_of(host).open:
+        return host._step_ahead(controls)
+    return host.step(controls)
 
 
 def _mirror(target: Any, made: Any) -> bool:
