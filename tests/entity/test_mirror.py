@@ -11,6 +11,8 @@ from simstate.base.errors import ModelError, UnknownNameError
 from simstate.entity.mirror import EntityMirror, ModelMirror, SignedPermutation
 from simstate.scene import models
 
+pytestmark = pytest.mark.fast
+
 PAIR = """
 <mujoco>
   <worldbody>
