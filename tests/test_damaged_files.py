@@ -17,6 +17,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from tests.inside import replace_attach
 from tests.record.conftest import drive, scene
 from tests.soak import SOAK
 
@@ -24,7 +25,7 @@ from simstate import EntityCfg, SceneCfg, SimStateError, Simulation, SnapshotErr
 from simstate.data.datasets import read_hdf5
 from simstate.data.replay import replay
 from simstate.env.motion_files import read_motion
-from simstate.record import Recording, container_writer, header, recorder
+from simstate.record import Recording, header, recorder
 from simstate.space import read_gfc
 from simstate.space.coefficients import SHIPPED
 from simstate.state import Snapshot
@@ -259,12 +260,11 @@ def test_nested_texts_of_a_recording(tmp_path, monkeypatch, place):
             lambda x, **k: NESTED.decode() if "arrays" in x else dumps(x, **k),
         )
     else:
-        attach = container_writer.ContainerWriter._attach
 
-        def nested(self, name, data):
-            attach(self, name, NESTED if name == place else data)
+        def nested(attach, name, data):
+            attach(name, NESTED if name == place else data)
 
-        monkeypatch.setattr(container_writer.ContainerWriter, "_attach", nested)
+        replace_attach(monkeypatch, nested)
     recorded(path)
     with pytest.raises(SimStateError, match=r"a\.simrec"):
         replay(path)
@@ -293,15 +293,13 @@ def test_headers_of_recordings_that_make_no_sense(tmp_path, monkeypatch, changes
      ("snapshot/2", "snapshot/x")],
 )  # fmt: skip
 def test_attachments_that_are_missing_or_misnamed(tmp_path, monkeypatch, name, given):
-    attach = container_writer.ContainerWriter._attach
-
-    def changed(self, other, data):
+    def changed(attach, other, data):
         if other != name:
-            attach(self, other, data)
+            attach(other, data)
         elif given is not None:
-            attach(self, given, data)
+            attach(given, data)
 
-    monkeypatch.setattr(container_writer.ContainerWriter, "_attach", changed)
+    replace_attach(monkeypatch, changed)
     path = recorded(tmp_path / "a.simrec")
     with pytest.raises(SimStateError, match=rf"a\.simrec.*{given or name}"):
         replay(path)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.spatial.transform import Rotation
+from tests.inside import names_of_others
 
 import simstate.math
 from simstate import (
@@ -19,7 +20,6 @@ from simstate import (
     Simulation,
     UnknownNameError,
 )
-from simstate.entity.other_names import _OTHER_NAMES
 from simstate.entity.quantity import Quantity
 from simstate.flight import FreeFlight
 from simstate.integrate import QPosState
@@ -247,11 +247,11 @@ def test_a_name_without_its_point_is_answered_with_isaac_labs(robot, name, ours)
     assert not hasattr(robot.data, name)
 
 
-@pytest.mark.parametrize("name", _OTHER_NAMES)
+@pytest.mark.parametrize("name", names_of_others())
 def test_other_spellings_are_answered_with_what_there_is(sim, robot, name):
     with pytest.raises(AttributeError) as caught:
         getattr(robot.data, name)
-    said = _OTHER_NAMES[name].split(",")[0]
+    said = names_of_others()[name].split(",")[0]
     assert f"robot.data has no {name!r}: here it is {said}" in str(caught.value)
     for ours in said.split(" and "):
         if ours.startswith(("entity.", "sim.")):

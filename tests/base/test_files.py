@@ -14,6 +14,7 @@ import zipfile
 import numpy as np
 import pytest
 import torch
+from tests.inside import array_from, part_prefix
 from tests.soak import SOAK
 
 from simstate import (
@@ -25,9 +26,8 @@ from simstate import (
     Simulation,
     SnapshotError,
 )
-from simstate.base.archive import _array, read_archive, write_archive
+from simstate.base.archive import read_archive, write_archive
 from simstate.base.files import (
-    _prefix,
     check_text,
     filling,
     replacing,
@@ -226,9 +226,9 @@ def test_arrays_of_every_version_that_has_no_names(version):
     np.lib.format.write_array(buffer, values, version=version)
     if version == (3, 0):
         with pytest.raises(KeyError):
-            _array(buffer.getvalue())
+            array_from(buffer.getvalue())
     else:
-        assert np.array_equal(_array(buffer.getvalue()), values)
+        assert np.array_equal(array_from(buffer.getvalue()), values)
 
 
 @pytest.mark.parametrize("header", [[1, 2], "text", 7, None, {"format": ["x"]}, {}])
@@ -331,7 +331,7 @@ def test_a_name_may_be_as_long_as_the_system_allows(tmp_path, letter):
     for data in (b"old", b"new"):
         write_atomically(path, data)
         assert path.read_bytes() == data
-    litter = tmp_path / f"{_prefix(path)}{2**22 + 1}-0.simstate-part"
+    litter = tmp_path / f"{part_prefix(path)}{2**22 + 1}-0.simstate-part"
     litter.write_bytes(b"killed")
     write_atomically(path, b"newer")
     assert list(tmp_path.iterdir()) == [path]

@@ -10,7 +10,7 @@ import pytest
 import torch
 from tests.cli.own_task import OWN_TASK
 from tests.foreign_models import FOREIGN
-from tests.inside import slot_of
+from tests.inside import forget_tasks, slot_of
 
 from simstate.cli import main
 from simstate.env import Env, tasks
@@ -105,7 +105,7 @@ def test_an_installed_package_offers_tasks_by_entry_point(folder, monkeypatch, c
 
 
 def test_a_registered_task_has_a_name_everywhere(folder, capsys, monkeypatch):
-    monkeypatch.setattr(tasks, "_registered", {})
+    forget_tasks(monkeypatch)
     import simstate.interop.gymnasium  # noqa: F401  (it listens for names)
 
     own = tasks.find("swing.py")

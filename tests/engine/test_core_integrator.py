@@ -13,7 +13,7 @@ from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 from tests.engine import core_loads
 from tests.engine.core_models import load, random_states, tolerances
-from tests.inside import columns_of, set_integrator_budget, stepper_of
+from tests.inside import advance_within, columns_of, set_integrator_budget, stepper_of
 from tests.mujoco_versions import IS_4, its_rk4_is_ours
 
 from simstate import Simulation, integrate
@@ -359,7 +359,7 @@ def test_a_break_while_a_contact_is_located_is_at_the_start_of_the_step():
         ours = adaptive(
             worlds, method, touching=np.array([[0, 1]], np.int32), can_touch=True
         )
-        ours._core.advance(None, 0.6, budget, False, None)
+        advance_within(ours, 0.6, budget)
         times.append(worlds.bind("time").copy())
     ends = np.array(times)
     assert ends.max() > 0.3

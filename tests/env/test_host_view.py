@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import pytest
 import torch
+from tests.inside import share_in_step
 
 from simstate import EntityCfg, SceneCfg
 from simstate.base.errors import (
@@ -385,9 +386,7 @@ def test_ties_of_a_gait_do_not_depend_on_the_dtype(engine):
     steps = env.episode_length_buf.tolist()
     env.commands["velocity"].command[:] = 0.4
     touching = env.sim.data.sensordata.new_zeros(30, 4, dtype=torch.bool)
-    found = rewards._in_step(
-        env, touching, (0.0, 0.5, 0.52, 0.96), 0.5, 0.6, "velocity"
-    )
+    found = share_in_step(env, touching, (0.0, 0.5, 0.52, 0.96), 0.5, 0.6, "velocity")
     ahead = [0, 12.5, 13, 24]  # of 25 steps
     swings = [sum((n + a) % 25 >= 15 for a in ahead) / 4 for n in steps]
     assert found.tolist() == swings

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from mcap.reader import make_reader
+from tests.inside import file_of, replace_attach, write_block
 from tests.record.conftest import drive
 from tests.soak import SOAK
 
@@ -31,7 +32,6 @@ from simstate.cli import main
 from simstate.data.replay import replay
 from simstate.record import Recording, recorder
 from simstate.record.compression import packed, unpacked
-from simstate.record.container_writer import ContainerWriter
 from simstate.record.header import read_header
 
 QUANTITIES = ("arm.joint_pos", "puck.root_link_lin_vel_b", "arm.body_link_pos_w")
@@ -307,7 +307,7 @@ def test_what_a_step_that_fails_did_is_not_recorded(make_sim, tmp_path):
 def step_until_written(sim, recording) -> None:
     for _ in range(5000):
         sim.step()
-        recording._write_block()
+        write_block(recording)
 
 
 def test_a_full_disk_ends_the_recording_and_nothing_else(make_sim, tmp_path):
@@ -316,7 +316,7 @@ def test_a_full_disk_ends_the_recording_and_nothing_else(make_sim, tmp_path):
     sim = make_sim()
     recording = sim.record(tmp_path / "a.simrec", fields=["qpos"])
     with open("/dev/full", "wb") as full:
-        os.dup2(full.fileno(), recording._writer._file.fileno())
+        os.dup2(full.fileno(), file_of(recording).fileno())
     with pytest.raises(FileError, match=r"simrec': No space left on device\. "):
         step_until_written(sim, recording)
     assert not recording.is_open
@@ -336,10 +336,10 @@ def test_a_recording_that_cannot_begin_leaves_the_one_that_was_there(
         pass
     before = path.read_bytes()
 
-    def full(self, name, data):
+    def full(attach, name, data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(ContainerWriter, "_attach", full)
+    replace_attach(monkeypatch, full)
     for place in (path, tmp_path / "new.simrec"):
         with pytest.raises(FileError, match=r"No space left.*before is untouched"):
             make_sim().record(place, fields=["qpos"])

@@ -10,10 +10,11 @@ import mujoco
 import numpy as np
 import pytest
 from tests.foreign_models import FOREIGN
+from tests.inside import keep_sizes
 
 from simstate import EntityCfg, InitialStateCfg, ModelError, SceneCfg, UnknownNameError
 from simstate.base.errors import InvalidInputError
-from simstate.scene import build_scene, physics_options
+from simstate.scene import build_scene
 
 BALL = """<mujoco>{}<worldbody><body name="ball" pos=".1 .2 1"><freejoint/>
 <geom size=".1" pos=".01 0 0" mass="1.3"/></body></worldbody>{}</mujoco>"""
@@ -262,7 +263,7 @@ def test_looks_that_differ_are_one_warning_of_ours(capfd: Any) -> None:
 def test_a_conflict_that_only_mujoco_sees_is_a_warning_too(
     monkeypatch: Any, capfd: Any
 ) -> None:
-    monkeypatch.setattr(physics_options, "_settle_sizes", lambda *_: None)
+    keep_sizes(monkeypatch)
     with pytest.warns(UserWarning, match="nuserdata: parent has 0") as said:
         model_of(ball('<size nuserdata="3"/>'))
     assert len(said) == 1

@@ -3,6 +3,7 @@
 import mujoco
 import pytest
 import torch
+from tests.inside import compute_defaults_always
 
 from simstate import (
     EntityCfg,
@@ -134,7 +135,7 @@ def test_a_reset_is_the_same_whether_defaults_were_written_or_not(
     long.reset([0])
     robot.data.default_joint_pos[0] -= 1.0
     robot.data.default_joint_vel[2] += 1.0
-    monkeypatch.setattr(type(robot), "_defaults_changed", lambda self, rows: True)
+    compute_defaults_always(monkeypatch, robot)
     robot.data.default_joint_vel[2] -= 1.0
     long.reset([0, 2])
     monkeypatch.undo()

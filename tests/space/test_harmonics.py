@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.integrate import solve_ivp
+from tests.inside import degree_of
 
 from simstate import Simulation
 from simstate.base.errors import InvalidInputError, ModelError
@@ -27,7 +28,7 @@ from simstate.space import (
     read_gfc,
     zonal_coefficients,
 )
-from simstate.space.coefficients import MAX_DEGREE, _degree
+from simstate.space.coefficients import MAX_DEGREE
 
 F64 = torch.float64
 ZERO = torch.zeros(1, dtype=F64)
@@ -47,9 +48,9 @@ def test_degrees_that_no_file_has_are_named(tmp_path, degree):
     path = tmp_path / "field.gfc"
     path.write_text(f"max_degree {degree}\nend_of_head\n")
     with pytest.raises(ModelError, match="states max_degree"):
-        _degree(path, degree)
-    assert _degree(path, str(MAX_DEGREE)) == MAX_DEGREE
-    assert _degree(path, " 0 ") == 0
+        degree_of(path, degree)
+    assert degree_of(path, str(MAX_DEGREE)) == MAX_DEGREE
+    assert degree_of(path, " 0 ") == 0
 
 
 def potential(field, x, y, z):

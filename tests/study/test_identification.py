@@ -12,6 +12,7 @@ import pytest
 import torch
 from mujoco import sysid
 from mujoco.sysid._src import model_modifier
+from tests.inside import doubt_of
 from tests.study.planted import multisine, planted_log
 from tests.study.planted_robots import arm, cartpole, go1, panda, quadruped
 
@@ -244,7 +245,7 @@ def test_bound_of_a_parameter_is_no_jump_of_predictions():
     x = np.zeros(problem.size)
     x[:2] = start / problem.scales
     outlier = np.maximum(np.abs(problem.residual(x)) / 3.5, 1.0)
-    np.testing.assert_allclose(problem._found_doubt(x), outlier, rtol=0.05)
+    np.testing.assert_allclose(doubt_of(problem, x), outlier, rtol=0.05)
 
 
 def test_jacobian_is_that_of_centred_differences():

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.inside import explicit_critic_of, gather
 
 from simstate import InvalidInputError, SimStateError, UnknownNameError
 from simstate.base.errors import SnapshotError
@@ -189,7 +190,7 @@ def test_novelty_is_rewarded(tmp_path):
             inner(x),
         )
         torch.manual_seed(1)
-        run._gather(run._worlds.get_observations())
+        gather(run)
         found.append(torch.stack(given))
     assert (found[0] - found[1]).min() > 0.0
     assert runs[0].algorithm.rnd.weight == pytest.approx(50.0 * 0.02)
@@ -212,7 +213,9 @@ def test_activations_of_actor_and_critic_may_differ_in_an_explicit_update(tmp_pa
     assert isinstance(algorithm, ExplicitPPO)
     x = torch.randn(4, 2)
     expected = algorithm.critic.mlp(x)
-    torch.testing.assert_close(algorithm._critic.forward(x.clone()), expected)
+    torch.testing.assert_close(
+        explicit_critic_of(algorithm).forward(x.clone()), expected
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
-from tests.inside import field_of, ledger_of
+from tests.inside import companion_parts, field_of, ledger_of
 from tests.record.conftest import drive, scene
 from tests.simulators.looped import INFO
 from tests.view.client import Client
@@ -195,9 +195,7 @@ def test_the_difference_is_that_of_the_bodies(pair: ComparedCourse) -> None:
         along = arrow.vector / np.linalg.norm(arrow.vector)
         np.testing.assert_allclose(along, gaps[hand] / far[hand], atol=1e-6)
         np.testing.assert_allclose(arrow.start, places[0][hand], atol=1e-9)
-        companion = viewer.picture._companion
-        assert companion is not None
-        (handle,) = [h for h, body in companion._parts if body == hand]
+        (handle,) = [h for h, body in companion_parts(viewer) if body == hand]
         beside = viewer.picture.offsets[1] + [0.0, viewer.picture.spacing, 0.0]
         np.testing.assert_allclose(
             handle.batched_positions[1], places[1][hand] + beside, atol=1e-5

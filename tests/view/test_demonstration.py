@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.inside import actions_of, demonstration_path, server_of
 from tests.view.client import Client
 from tests.view.scenes import host, run_until
 
@@ -74,7 +75,7 @@ def test_a_client_drives_a_mocap_body_by_keys_and_downloads_the_episode(
         np.testing.assert_allclose(still, [[0.2, -0.3, 0.6]] * 2)
         now = float(sim.time[1])
         run_until(viewer, lambda: float(sim.time[1]) > now + 0.1, "more steps")
-        (handle,) = viewer._server.get_clients().values()
+        (handle,) = server_of(viewer).get_clients().values()
         handle.send_file_download = lambda *file: sent.append(file)
         client.set("stop and download", True)
         run_until(viewer, lambda: sent, "the download")
@@ -158,8 +159,8 @@ def test_a_viewer_that_closes_ends_the_recording() -> None:
     sim = make()
     course: Any = Course(sim, sim.rays)
     with start_viewer(course, "127.0.0.1", 0, None, None, False) as viewer:
-        viewer.panel._actions.start_demonstration()
-        path = viewer.demonstration._path
+        actions_of(viewer).start_demonstration()
+        path = demonstration_path(viewer)
         assert path.exists()
     assert not path.exists()
     sim.step()  # nothing records it any more

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.inside import set_fewest_samples
 from tests.view.chromium import Chromium, wait_until
 
 from simstate import EntityCfg, InvalidInputError, SceneCfg, Simulation
@@ -176,7 +177,7 @@ def test_long_columns_keep_their_extremes(
     monkeypatch.setattr(sharing, "MOST_VALUES", 100)
     page = tmp_path / "thin.html"
     with Recording(path) as recording:
-        monkeypatch.setattr(sharing, "_FEWEST_SAMPLES", 10)
+        set_fewest_samples(monkeypatch, 10)
         recording.share(page, [0])
         then = recording["joint_pos"].numpy()[:, 1]
     _, run, array = read_page(page)

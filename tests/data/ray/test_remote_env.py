@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from tests.data.ray.ray_here import ClusterHere, same_threads
+from tests.inside import worker_env
 from tests.tracer import traced
 
 import simstate
@@ -118,13 +119,13 @@ def test_an_interruption_leaves_all_worlds_at_one_step(save_every):
     cluster, env = ClusterHere(3), Env(made, 7, seed=4)
     ray = cluster.ray
     remote = RemoteEnv(cluster, made, 7, seed=4, save_every=save_every)
-    called = ray._called
+    called = ray.call_actor
 
     def elsewhere(*args):
         with ThreadPoolExecutor(1) as process:  # which is not interrupted
             return process.submit(called, *args).result()
 
-    ray._called = elsewhere
+    ray.call_actor = elsewhere
     assert_same_steps(remote, env, 3, 12)
     action = torch.full((7, remote.action_dim), 0.3)
     lengths = torch.tensor([4, 1, 6, 2, 8, 0, 3])
@@ -161,14 +162,14 @@ def test_a_step_that_one_worker_refuses_moves_none():
     """Its error comes when the other workers have taken the step."""
     ray, remote, env = both(3)
     assert_same_steps(remote, env, 2, 14)
-    called, bad = ray._called, [1]
+    called, bad = ray.call_actor, [1]
 
     def failing(actor, method, args):
         if method == "step" and bad and actor is ray.started[2]:
             raise MemoryError
         return called(actor, method, args)
 
-    ray._called = failing
+    ray.call_actor = failing
     with pytest.raises(MemoryError):
         remote.step(torch.ones(7, remote.action_dim))
     bad.clear()
@@ -177,14 +178,14 @@ def test_a_step_that_one_worker_refuses_moves_none():
 
 def test_what_cannot_go_on_is_said():
     ray, remote, _ = both(2)
-    start = ray._start
+    start = ray.start_actor
 
     def always_lost(kind, make):
         actor = start(kind, make)
         actor.is_lost = True
         return actor
 
-    ray._start = always_lost
+    ray.start_actor = always_lost
     ray.lose(0)
     with pytest.raises(SimStateError, match="Worker 0 was lost 4 times") as told:
         remote.step(torch.zeros(7, remote.action_dim))
@@ -256,7 +257,7 @@ def test_workers_end_if_the_first_call_of_them_fails():
     def fails(actor, method, args):
         raise MemoryError
 
-    cluster.ray._called = fails
+    cluster.ray.call_actor = fails
     with pytest.raises(MemoryError):
         RemoteEnv(cluster, cfg(), 7)
     assert [actor.is_killed for actor in cluster.ray.started] == [True] * 3
@@ -288,7 +289,7 @@ def test_the_log_is_that_of_one_env():
 
     def explode(world, worker, place):
         env.sim.data.qvel[world, 6] = 1e9
-        there = cluster.ray.started[worker].held._held._env
+        there = worker_env(cluster.ray.started[worker].held)
         there.sim.data.qvel[place, 6] = 1e9
 
     for k in range(24):

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from tests.inside import is_same_array
 from tests.record.conftest import scene
 
 from simstate import InvalidInputError, RecordingError, SimStateError, Simulation
@@ -102,10 +103,10 @@ def test_worlds_that_were_kept_are_compared(tmp_path, monkeypatch):
 
 def test_nan_is_the_same_as_nan_alone():
     one, other = np.array([1.0, np.nan, 3.0]), np.array([1.0, np.nan, 3.0])
-    assert demonstrations._is_same(one, other)
+    assert is_same_array(one, other)
     other[2] = np.nan
-    assert not demonstrations._is_same(one, other)
-    assert not demonstrations._is_same(other, one)
+    assert not is_same_array(one, other)
+    assert not is_same_array(other, one)
 
 
 def test_what_cannot_be_had_is_refused_before_the_folder_is_described(run, tmp_path):

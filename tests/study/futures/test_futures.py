@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from mujoco import rollout
-from tests.inside import ledger_of
+from tests.inside import ledger_of, scratch_of
 from torch import Tensor
 
 from simstate import Simulation, integrate, study
@@ -438,9 +438,9 @@ def test_scratch_worlds_are_kept_and_end_with_the_simulation():
     sim = stirred(delayed())
     gone = weakref.ref(sim)
     study.futures(sim, some_controls(sim))
-    scratch = weakref.ref(study.scratch_worlds._scratch[sim][0].made)
+    scratch = weakref.ref(scratch_of(sim))
     study.futures(sim, some_controls(sim))
-    assert study.scratch_worlds._scratch[sim][0].made is scratch()
+    assert scratch_of(sim) is scratch()
     del sim
     gc.collect()
     gc.collect()  # what its end has released
