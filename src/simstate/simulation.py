@@ -963,7 +963,8 @@ class Simulation:
             )
         if fields or worlds is not None:
             raise InvalidInputError(
-                "fields= and worlds= are for a recording in a file: name its path."
+                "fields= and worlds= are for a recording in a file: name its path.",
+                name="path",
             )
         return self._record_in_memory(quantities, every)
 

@@ -132,7 +132,8 @@ def not_copied(what: str, made: str, name: str) -> InvalidInputError:
     return InvalidInputError(
         f"{what} cannot be copied or pickled: its worlds are in an engine's memory. "
         f"Make another one, other = {made}, and bring it to the same state: "
-        f"other.restore({name}.snapshot()). A Snapshot can be saved and pickled."
+        f"other.restore({name}.snapshot()). A Snapshot can be saved and pickled.",
+        name=name,
     )
 
 

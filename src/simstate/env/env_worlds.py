@@ -89,7 +89,8 @@ class EnvWorlds(ABC):
         if self.max_episode_length < 1:
             raise InvalidInputError(
                 f"episode_length_s is {cfg.episode_length_s}, less than the "
-                f"{self.step_dt:g} s of one step (decimation × timestep)."
+                f"{self.step_dt:g} s of one step (decimation × timestep).",
+                name="episode_length_s",
             )
         with torch.inference_mode(False):  # they are written to later on
             self._make_clocks(first_world)
@@ -132,7 +133,8 @@ class EnvWorlds(ABC):
             raise InvalidInputError(
                 f"env.{name} = a tensor would be in no snapshot and would not be reset "
                 f"with its world. Use {name} = env.memory({name!r}, shape), which "
-                "gives the same tensor at every call."
+                "gives the same tensor at every call.",
+                name=name,
             )
 
     def memory(
@@ -302,7 +304,8 @@ class EnvWorlds(ABC):
         if self.auto_reset:
             raise InvalidInputError(
                 "reset_ids is for an Env made with auto_reset=False: this one resets "
-                "its worlds itself. Nothing was done."
+                "its worlds itself. Nothing was done.",
+                name="reset_ids",
             )
         return rows.tensor(self.device)
 
