@@ -18,6 +18,7 @@ import h5py
 import numpy as np
 import pytest
 from tests.inside import replace_attach
+from tests.raised import raises
 from tests.record.conftest import drive, scene
 from tests.soak import SOAK
 
@@ -216,7 +217,7 @@ def test_a_name_that_is_not_utf_8(tmp_path):
 
     text = ARM.replace("KP", "3").replace("elbow", "coud\xe9")
     (tmp_path / "a.xml").write_bytes(text.encode("latin-1"))
-    with pytest.raises(SimStateError, match=r"a\.xml.*not UTF-8"):
+    with raises(SimStateError, file="a.xml"):
         Simulation(SceneCfg(entities={"arm": EntityCfg(model=tmp_path / "a.xml")}))
 
 
@@ -373,7 +374,7 @@ def test_unnormalised_gravity_fields_of_a_high_degree(tmp_path):
     wanted = sqrt(Fraction(9, 10**380) / squared)
     assert float(read.c[100, 100]) == pytest.approx(wanted, rel=1e-9)
     path = unnormalised(tmp_path / "b.gfc", 400, "gfc 400 399 1.0 0.0")
-    with pytest.raises(SimStateError, match=r"degree 400 and order 399 of .*b\.gfc"):
+    with raises(SimStateError, name="norm"):
         read_gfc(path)
 
 

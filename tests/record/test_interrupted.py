@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 from tests.inside import delay_writes, file_of, has_finished, write_block, writer_of
+from tests.raised import raises
 from tests.record.conftest import drive
 from tests.tracer import lines_of, traced
 
@@ -262,7 +263,7 @@ def test_names_of_snapshots_that_are_none(make_sim, tmp_path, monkeypatch):
     with sim.record(path, fields=["qpos"], snapshot_every=0.004):
         sim.step()
         sim.step()
-    with pytest.raises(RecordingError, match=r"a\.simrec.*snapshot/x1"):
+    with raises(RecordingError, file="a.simrec"):
         Recording(path)
 
 
@@ -343,5 +344,5 @@ def test_an_interruption_does_not_hide_that_a_write_failed(make_sim, tmp_path, l
             writer.next(writer.block)
 
     traced(report, line)
-    with pytest.raises(FileError, match="No space left"):
+    with raises(FileError, file="a.simrec"):
         recording.close()

@@ -4,6 +4,7 @@ import mujoco
 import pytest
 import torch
 from tests.inside import compute_defaults_always
+from tests.raised import raises
 
 from simstate import (
     EntityCfg,
@@ -118,7 +119,7 @@ def test_userdata_of_an_entity_survives():
 
 def test_sleep_is_refused_because_it_is_not_in_the_state():
     flags = {"enableflags": mujoco.mjtEnableBit.mjENBL_SLEEP.value}
-    with pytest.raises(ModelError, match="sleep"):
+    with raises(ModelError, name="sleep"):
         Simulation(SceneCfg(entities={"c": EntityCfg(model="cube")}, options=flags))
 
 

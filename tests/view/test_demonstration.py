@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from tests.inside import actions_of, demonstration_path, server_of
+from tests.raised import raises
 from tests.view.client import Client
 from tests.view.scenes import host, run_until
 
@@ -117,7 +118,7 @@ def test_velocity_commands_are_held_until_a_reset(tmp_path: Path) -> None:
     (command,) = env.commands.values()
     before = host(command.command)
     hand.start(1)
-    with pytest.raises(InvalidInputError, match="stop it first"):
+    with raises(InvalidInputError, name="start"):
         hand.start(2)
     hand.drives[0].write(1, 0.4)
     hand.nudge(2, -1, 1)
@@ -133,7 +134,7 @@ def test_velocity_commands_are_held_until_a_reset(tmp_path: Path) -> None:
     np.testing.assert_array_equal(host(command.command[2]), before[2])
     path = tmp_path / "walk.simrec"
     path.write_bytes(hand.stop())
-    with pytest.raises(InvalidInputError, match="No demonstration"):
+    with raises(InvalidInputError, name="stop"):
         hand.stop()
     assert replay(path).is_same
     with Recording(path) as recording:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from tests.inside import actions_of, draw_now, let_draw, meshes_of, status_of
+from tests.raised import raises
 from tests.view.client import Client
 from tests.view.scenes import host, make_sim, run_until
 
@@ -312,7 +313,7 @@ def test_a_session_remembers_as_much_as_memory_allows(
     session.back()
     session.back()
     assert float(sim.time[0]) == pytest.approx(2 * sim.timestep)
-    with pytest.raises(InvalidInputError, match="nothing to go back to"):
+    with raises(InvalidInputError, name="back"):
         session.back()
 
 

@@ -111,7 +111,7 @@ def check_archive(source: Path | io.BytesIO, label: object = None) -> None:
     of its members may contradict each other, and libraries follow either: both must
     state that a member is not compressed, and the same size.
     """
-    name = repr(str(source if label is None else label))
+    name = str(source if label is None else label)
     is_file = isinstance(source, Path)
     try:
         size = source.stat().st_size if is_file else len(source.getbuffer())
@@ -121,13 +121,13 @@ def check_archive(source: Path | io.BytesIO, label: object = None) -> None:
             stored = [member for member in members if _is_stored(archive, member)]
     except Exception as error:
         raise SnapshotError(
-            f"{name} is not a whole file of simstate: it is no .npz archive. It "
+            f"{name!r} is not a whole file of simstate: it is no .npz archive. It "
             "may be cut off, damaged or of another kind.",
             name=name,
         ) from error
     if unpacked > size or len(stored) < len(members):
         raise SnapshotError(
-            f"{name} would unpack from {size:,} to {unpacked:,} bytes or more, but "
+            f"{name!r} would unpack from {size:,} to {unpacked:,} bytes or more, but "
             "files of simstate are not compressed: it was not unpacked.",
             name=name,
         )

@@ -114,8 +114,10 @@ class DivergenceError(SimStateError, RuntimeError):
     the call; the others have advanced.
     """
 
-    def __init__(self, message: str, env_ids: Sequence[int] = ()) -> None:
-        super().__init__(message, worlds=env_ids)
+    def __init__(
+        self, message: str, env_ids: Sequence[int] = (), name: str = ""
+    ) -> None:
+        super().__init__(message, worlds=env_ids, name=name)
         self.env_ids = list(env_ids)
 
 

@@ -127,7 +127,8 @@ class EnvWorlds(ABC):
         if isinstance(mine.get(name), Tensor):
             raise InvalidInputError(
                 f"env.{name} is a slot, whose memory stays: write into it with "
-                f"env.{name}[:] = …."
+                f"env.{name}[:] = ….",
+                name=name,
             )
         if mine.get("_is_made") or ("_ledger" in mine and self._ledger.scope):
             raise InvalidInputError(
@@ -264,7 +265,8 @@ class EnvWorlds(ABC):
         if self._ledger.open:
             raise InvalidInputError(
                 "env.step, reset, snapshot and restore cannot be called by a term or a "
-                "force model: a step is running."
+                "force model: a step is running.",
+                name="step",
             )
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:

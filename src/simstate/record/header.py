@@ -113,7 +113,7 @@ def read_header(data: bytes, label: str) -> dict[str, Any]:
         if isinstance(error, RecordingError):
             raise
         raise RecordingError(
-            f"{label} has no header of simstate: {error!r}.", name=label
+            f"{label} has no header of simstate: {error!r}.", name=label.strip("'")
         ) from None
     return content
 

@@ -148,7 +148,7 @@ def _checked_text(path: Path) -> str:
             f"{str(path)!r} cannot be read: a model file is MJCF (.xml) or URDF "
             f"(.urdf), not {ending}. {remedy}".rstrip()
         )
-    _check_size(f"{str(path)!r}", path.stat().st_size)
+    _check_size(str(path), path.stat().st_size)
     content = path.read_bytes()
     try:
         return content.decode()

@@ -134,4 +134,4 @@ def tolerance_error(
         "otherwise raise atol and rtol, or lower min_step. The state is as it was "
         "before the step."
     )
-    return IntegrationError(message, worlds)
+    return IntegrationError(message, worlds, name=where)
