@@ -41,7 +41,7 @@ BAD: dict[str, tuple[bytes, str]] = {
         b"<mujoco><worldbody>"
         + b'<geom size=".1" pos="1 2 3"/>' * 3_500_000
         + b"</worldbody></mujoco>",
-        r"model\.xml' has 10\d MB of XML; at most 64 MB",
+        r"model\.xml has 10\d MB of XML; at most 64 MB",
     ),
 }
 

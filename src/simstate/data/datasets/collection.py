@@ -173,7 +173,7 @@ def collect(
             raise InvalidInputError(
                 f"{found} of {tried} episodes ended by {success!r}: the policy "
                 "hardly ever succeeds.",
-                name="success",
+                name=success or "",
             )
     return collection
 
