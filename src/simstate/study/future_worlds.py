@@ -31,6 +31,7 @@ from simstate.simulation import Simulation
 from simstate.state import Snapshot, take_snapshot
 from simstate.step.history import Recorded
 from simstate.study import scratch_worlds as scratch
+from simstate.study.rollout import advance
 from simstate.study.scratch_worlds import Make, is_env, ledger_of, sim_of
 from simstate.world.worlds import worlds_of
 
@@ -221,13 +222,12 @@ class _Run:
         each, device = self.controls.shape[1], self.controls.device
         found = _Found(each * self.worlds, device)
         ends: list[Snapshot] = []
-        parts = _parts(self.controls, self.every)
         for begin in range(0, found.total, self.rows):
             numbers = torch.arange(begin, begin + self.rows, device=device)
             numbers %= found.total
             found.rows = slice(begin, min(begin + self.rows, found.total))
             self._branch(host, numbers)
-            self._step(host, numbers, parts, found)
+            self._step(host, numbers, found)
             worlds = worlds_of(sim_of(host))
             kept = worlds.select(slice(0, found.count))
             ends.append(take_snapshot(worlds, kept, scratch.owners_of(host)))
@@ -262,26 +262,30 @@ class _Run:
             pairs = zip(int_list(seeds), int_list(worlds), strict=True)
             sim_of(host).numpy_rng.seed([seed + first + w for seed, w in pairs])
 
-    def _step(self, host: Any, numbers: Tensor, parts: Parts, found: _Found) -> None:
+    def _step(self, host: Any, numbers: Tensor, found: _Found) -> None:
         """Step the futures of a chunk through the horizon."""
         sim = sim_of(host)
         reads = reads_of(sim, self.read, "read")
         worlds = numbers % self.worlds % len(self.controls)
         controls = self.controls[worlds, numbers // self.worlds]
+        horizon = controls.shape[1]
+        every = self.every if reads or self.cost is not None else horizon
         going = torch.ones_like(sim.diverged)
-        for sample, steps in enumerate(parts):
-            for h, n in steps:
-                result = scratch.step(host, controls[:, h], n)
-                if result is not None:
-                    found.keep_task(result[1:4], h, controls.shape[1])
+        for begin in range(0, horizon, every):
+            if is_env(host):
+                for h in range(begin, begin + every):
+                    result = scratch.step(host, controls[:, h])
+                    found.keep_task(result[1:4], h, horizon)
                     if self.cost is None:
                         reward = torch.where(going, result[1].double(), 0.0)
                         found.add_cost(-reward)
                     going &= ~(result[2] | result[3])
                     found.mark(sim.divergence.new)
+            else:
+                advance(sim, controls[:, begin : begin + every])
             for name, (function, _) in reads.items():
                 value = _checked(function(sim), name, sim)
-                found.keep(name, value, sample, len(parts))
+                found.keep(name, value, begin // every, horizon // every)
             if self.cost is not None:
                 found.add_cost(_checked(self.cost(sim), "the cost", sim, ()))
         found.mark(sim.diverged)
@@ -321,23 +325,6 @@ class _Found:
     def mark(self, diverged: Tensor) -> None:
         """Mark futures of the chunk that have diverged."""
         self.diverged[self.rows] |= diverged[: self.count]
-
-
-Parts: TypeAlias = "list[list[tuple[int, int]]]"
-"""For each sample the steps (h, n): n time steps under control h."""
-
-
-def _parts(controls: Tensor, every: int) -> Parts:
-    """Return the steps; controls that are held up to a sample are one call."""
-    worlds, each, horizon, width = controls.shape
-    if every == 1:
-        return [[(h, 1)] for h in range(horizon)]
-    blocks = controls.reshape(worlds * each, horizon // every, every, width)
-    held = (blocks == blocks[:, :, :1]).flatten(2).all(dim=2).all(dim=0)
-    return [
-        [(h, every)] if bool(is_held) else [(h + i, 1) for i in range(every)]
-        for h, is_held in zip(range(0, horizon, every), held, strict=True)
-    ]
 
 
 def _checked(value: Any, name: str, sim: Simulation, tail: Any = None) -> Tensor:

@@ -238,6 +238,17 @@ def test_samples_between_which_controls_are_held_or_change():
         assert torch.equal(third, every[:, :, 2::3])
 
 
+@pytest.mark.parametrize("control", [1e14, 0.4])
+def test_a_huge_control_diverges_also_where_its_range_clamps_it(control: float):
+    sim = stirred(Simulation(LEGGED, WORLDS))
+    controls = some_controls(sim)
+    controls[1, 2, 1, 0] = control
+    for every in (1, 3):
+        found = study.futures(sim, controls, read=["qpos"], every=every)
+        diverged = [[1, 2]] if control > 1 else []
+        assert found.diverged.nonzero().tolist() == diverged
+
+
 def test_mujoco_rollout_agrees():
     sim = stirred(Simulation(LEGGED, 2))
     controls = some_controls(sim, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from simstate.engine.field_layout import state_columns
 from simstate.engine.fields import STATE_FIELDS
 from simstate.engine.forks import keep_in_child
 from simstate.engine.plain_batch import simulation_error
+from simstate.engine.stage import Seen
 
 if TYPE_CHECKING:
     from simstate.engine.core import _core
@@ -25,6 +27,7 @@ Array = NDArray[Any]
 
 _VELOCITY = mujoco.mjtStage.mjSTAGE_VEL.value
 _ACCELERATION = mujoco.mjtStage.mjSTAGE_ACC.value
+_FAILED = Seen.FAILED.value
 
 
 class CoreBatch:
@@ -146,6 +149,32 @@ class CoreBatch:
         if contacts:
             raise InvalidInputError("Contacts look at steps up to mjSTAGE_VEL.")
         self.check(ids, self.core.step(ids, nstep, int(stage)))
+
+    def rollout(
+        self,
+        ids: Array | None,
+        controls: Array,
+        samples: Array,
+        fields: Mapping[str, Array],
+    ) -> int:
+        """Advance worlds under controls of each time step; return flags of `Seen`.
+
+        Writes what `step` writes, and the fields after some of the steps. The bits are
+        those of one call of `step` for each.
+
+        Args:
+            ids: the worlds, rising int32; None: all.
+            controls: shape (nsim or 1, steps, nu).
+            samples: numbers of steps after which fields are written, rising int32.
+            fields: arrays for "qpos", "qvel", "act" or "sensordata", each of shape
+                (samples, nsim, width).
+        """
+        given = controls if self.model.nu else None
+        seen = self.core.rollout(
+            ids, controls.shape[1], given, samples, tuple(fields.items())
+        )
+        self.check(ids, seen & _FAILED)
+        return seen
 
     def forward(self, ids: Array | None = None, stage: int = _ACCELERATION) -> None:
         """Compute the stages up to `stage`; writes bound fields and warnings."""

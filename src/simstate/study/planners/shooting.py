@@ -13,6 +13,7 @@ from simstate.base.errors import InvalidInputError, ShapeError
 from simstate.study import scratch_worlds as scratch
 from simstate.study.derivative_estimates import derivatives
 from simstate.study.planners.control_space import ControlSpace
+from simstate.study.rollout import hold
 from simstate.study.tangent_state import StateVector
 
 Residual: TypeAlias = Callable[[Any], Tensor]
@@ -107,7 +108,7 @@ class Shooting:
                     now = now + share * step + (gain @ moved)[..., 0]
                 applied[:, h] = now.nan_to_num().clamp(low, high)
                 states.append(host.state.clone())
-                scratch.step(host, applied[:, h], self._hold)
+                hold(host, applied[:, h], self._hold)
                 residuals.append(self._read(host))
         residual = torch.stack(residuals, dim=1)
         cost = residual.square().sum(dim=(1, 2)) / 2
