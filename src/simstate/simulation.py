@@ -794,7 +794,8 @@ class Simulation:
             )
         if fields or worlds is not None:
             raise InvalidInputError(
-                "fields= and worlds= are for a recording in a file: name its path."
+                "fields= and worlds= are for a recording in a file: name its path.",
+                name="path",
             )
         self._forcing.refuse_within_a_step("sim.record")
         history = History(self, reads_of(self, quantities), every)
