@@ -8,9 +8,11 @@ wherever one exists.
 from __future__ import annotations
 
 import queue
+import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -22,8 +24,8 @@ from torch import Tensor
 from simstate import Simulation
 from simstate.base import compiled_core
 from simstate.base.ids import Selection
-from simstate.engine import Engine, Stage, field_layout
-from simstate.engine.core import integrator
+from simstate.engine import Engine, Stage, field_layout, forks
+from simstate.engine.core import draws, integrator
 from simstate.entity import Entity
 from simstate.entity.data import EntityData
 from simstate.integrate import Process
@@ -354,3 +356,17 @@ def attached(sim: Simulation, recorder: StepRecorder) -> Generator[None]:
         yield
     finally:
         sim.detach(recorder)
+
+
+def use_core(path: Path) -> None:
+    """Use another compiled core from here on; no simulation may exist yet."""
+    name = compiled_core.module_name()
+    spec = spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    core = module_from_spec(spec)
+    spec.loader.exec_module(core)
+    sys.modules[name] = core
+    compiled_core._joined.cache_clear()
+    draws._compiled.cache_clear()
+    compiled_core.module().refuse_by(forks.refusal)
