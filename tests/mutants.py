@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
+import importlib
 import os
 import random
 import re
@@ -208,6 +210,14 @@ def in_function(mutant: Mutant, line: int) -> bool:
     )
 
 
+def load(file: str) -> None:
+    """Import a module of the package now, not later with a mistake in it."""
+    name = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    if file.endswith(".py"):
+        with contextlib.suppress(ImportError):  # of a library that is not installed
+            importlib.import_module(f"simstate.{name}")
+
+
 class Copy:
     """A copy of the package, with its compiled core, that mistakes are put into."""
 
@@ -236,6 +246,7 @@ class Copy:
             self._compiler = Compiler(self.folder)
         good = path.read_text()
         altered = mutant.applied(good)
+        load(mutant.file)
         self._write(path, altered)
         try:
             tests = collected.known(tests)
@@ -249,9 +260,10 @@ class Copy:
                     change = partial(use_library, library)
             elif in_function(mutant, line_number(mutant)):
                 change = partial(replace, path, good, altered)
-            if change and (found := collected.first_failure(change, tests, seconds)):
-                return found
-            return self.first_failure(tests, seconds)
+            if change is None:
+                return self.first_failure(tests, seconds)
+            found = collected.first_failure(change, tests, seconds)
+            return found or self.first_failure(collected.again(tests), seconds)
         finally:
             self._write(path, good)
             for built, content in self._built.items() if path.suffix != ".py" else ():
