@@ -32,6 +32,7 @@ from simstate.integrate import Process
 from simstate.step.mujoco_stepper import MujocoStepper
 from simstate.step.stepping_host import StepRecorder, forcing_of
 from simstate.step.stepping_host import stepper_of as advancing_stepper_of
+from simstate.step.stochastic import sde_conditions
 from simstate.world import Ledger, calls
 from simstate.world.freshness import Freshness
 from simstate.world.random import WorldRandom
@@ -370,3 +371,8 @@ def use_core(path: Path) -> None:
     compiled_core._joined.cache_clear()
     draws._compiled.cache_clear()
     compiled_core.module().refuse_by(forks.refusal)
+
+
+def order_conditions_of(tableau: Any) -> Sequence[tuple[float, str, Any, float]]:
+    """Return the order conditions of a stochastic tableau: order, text, value, goal."""
+    return sde_conditions._CONDITIONS[tableau.conditions](tableau)
