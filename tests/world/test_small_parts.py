@@ -214,3 +214,16 @@ def test_live_rows_are_those_of_the_engine():
     sim = Simulation(mujoco.MjModel.from_xml_string(SMALL), num_envs=2)
     sim.state[1, 0] = 3.5
     assert sim.time.tolist() == [0.0, 3.5]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_graph_in_a_users_memory_ends_with_the_step(shared):
+    sim = Simulation(mujoco.MjModel.from_xml_string(SMALL), num_envs=2)
+    memory = sim.memory("gain", (3,), shared=shared)
+    weight = torch.ones(3, requires_grad=True, dtype=memory.dtype)
+    for k in range(2):
+        memory[:] = memory + 2 * weight
+        assert memory.requires_grad
+        sim.step()
+        assert not memory.requires_grad
+        assert bool((memory == 2 * (k + 1)).all())
