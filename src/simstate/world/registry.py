@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.base.ids import Selection
 from simstate.engine import Stage
 from simstate.world.calls import Call, Saved, Scope, make_calls
 from simstate.world.memory import (
@@ -82,6 +83,12 @@ class Registry(ABC):
         return bool(self.open) and any(
             call.scope in ("step", "run") for call in self.open
         )
+
+    @property
+    def is_evaluating(self) -> bool:
+        """True while force models write inputs for one evaluation."""
+        innermost = self.open[-1:]  # another thread may close its call at any time
+        return bool(innermost) and innermost[0].evaluating
 
     def add(
         self, slot: Slot, chunk: Chunk | None = None, base: Tensor | None = None
@@ -236,6 +243,14 @@ class Registry(ABC):
         if key not in self._backups:
             self._backups[key] = Backup.of_scope(self._chunks, scope)
         return self._backups[key]
+
+    def backup_of_rows(self, scope: Scope, rows: Selection) -> RowBackup:
+        """Return a backup of some worlds, for a call that changes no others."""
+        known = self._row_backups.get(scope)
+        if known is None:
+            with torch.inference_mode(False):
+                known = self._row_backups[scope] = RowBackup(self._chunks, scope)
+        return known.of(rows)
 
 
 def reset_rule(
