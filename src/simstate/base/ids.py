@@ -244,14 +244,3 @@ def _wrong_shape(
         name=name,
         shape=got.shape,
     )
-
-
-def host_place(rows: Selection | None, columns: Index | None) -> Any:
-    """Return what selects some columns of some worlds in a NumPy array."""
-    place: Any = slice(None) if rows is None else rows.host
-    if columns is None:
-        return place
-    if isinstance(columns, slice):
-        return place, columns
-    across = columns.numpy()
-    return (place if isinstance(place, slice) else place[:, None]), across

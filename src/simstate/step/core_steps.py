@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from simstate.engine import Stage, core
-from simstate.step.error_estimate import tolerances_of
 from simstate.step.forces.compiled_models import EvaluationPlan
 from simstate.step.forcing import Forcing
 from simstate.step.schemes.schemes import Adaptive, Explicit
+from simstate.step.schemes.tolerances import tolerances_of
 from simstate.step.touchable_geoms import can_touch, touching_geoms
 from simstate.world.worlds import Worlds
 
@@ -149,7 +149,7 @@ class CoreAdaptiveSteps:
         """Parts of an evaluation."""
         self._called = CalledModels(worlds, forcing, plan)
         tolerances = {
-            name: tolerances_of(scheme, model, name, size)
+            name: tolerances_of(scheme.atol, scheme.rtol, model, name, size)
             for name, size in sizes.items()
         }
         self._stepper = stepper

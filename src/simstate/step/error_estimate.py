@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import mujoco
 import torch
 from torch import Tensor
 
 from simstate.step.runge_kutta_stepper import StateBlock
 from simstate.step.schemes.schemes import Adaptive
-from simstate.step.schemes.tolerances import (
-    ABSOLUTE,
-    RELATIVE,
-    block_kinds,
-    tolerance,
-)
+from simstate.step.schemes.tolerances import tolerances_of
 from simstate.world.worlds import Worlds
 
 
@@ -28,7 +22,9 @@ class ErrorEstimate:
         self._scheme, self._blocks = scheme, blocks
         self._tolerances: dict[str, tuple[Tensor, Tensor]] = {}
         for block in blocks:
-            given = tolerances_of(scheme, worlds.model, block.name, block.num_dofs)
+            given = tolerances_of(
+                scheme.atol, scheme.rtol, worlds.model, block.name, block.num_dofs
+            )
             absolute, relative = (block.value.new_tensor(one) for one in given)
             self._tolerances[block.name] = absolute, relative
         self._weights = [
@@ -89,18 +85,6 @@ class ErrorEstimate:
     def _tolerance(self, block: StateBlock) -> Tensor:
         absolute, relative = self._tolerances[block.name]
         return absolute + relative * block.scale()
-
-
-def tolerances_of(
-    scheme: Adaptive, model: mujoco.MjModel, block: str, num_dofs: int
-) -> tuple[list[float], list[float]]:
-    """Return the absolute and the relative tolerances of a block, by dof."""
-    kinds = block_kinds(model, block, num_dofs)
-    relative = dict.fromkeys(ABSOLUTE, RELATIVE)
-    return (
-        [tolerance(scheme.atol, kind, ABSOLUTE) for kind in kinds],
-        [tolerance(scheme.rtol, kind, relative) for kind in kinds],
-    )
 
 
 def _greatest(values: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError
-from simstate.base.ids import Index, Selection, assign, everything, host_place
+from simstate.base.ids import Index, Selection, assign, everything
 from simstate.engine import Stage
 from simstate.world.calls import Call, Scope, changed
 from simstate.world.dependents import (
@@ -28,7 +28,7 @@ from simstate.world.dependents import (
     NoDerivedValues,
     Undone,
 )
-from simstate.world.layout import Fills, Plan
+from simstate.world.layout import Fills
 from simstate.world.memory import Backup
 from simstate.world.registry import Registry, chunk_for
 from simstate.world.slot import Owner, Slot, Trees, Write, rows_for
@@ -74,7 +74,6 @@ class Ledger(Registry):
         follows."""
         self.puts = 0
         """Number of writes to slots other than through their tensors."""
-        self._plans: dict[tuple[Owner, ...], Plan] = {}
 
     def connect_derived(self, derived: DerivedValues) -> None:
         """Announce every write on which derived values depend to these."""
@@ -133,7 +132,7 @@ class Ledger(Registry):
         self._refuse_while_evaluating(slot)
         self.puts += 1
         self._announce(slot, rows)
-        slot.array[host_place(rows, columns)] = values
+        slot.array[_host_place(rows, columns)] = values
         if self._rows is not None:
             self._rows.follow()
 
@@ -145,7 +144,7 @@ class Ledger(Registry):
             if values.dtype != slot.tensor.dtype:
                 values = values.to(slot.tensor.dtype)
             if slot.array is not None:
-                slot.array[host_place(rows, columns)] = values.detach().numpy()
+                slot.array[_host_place(rows, columns)] = values.detach().numpy()
             else:
                 assign(slot.tensor.data, rows.index, columns, values)
             if slot.on_write is not None:
@@ -242,16 +241,6 @@ class Ledger(Registry):
             )
 
     # Resets.
-
-    def plan(self, owners: Sequence[Owner]) -> Plan:
-        """Return the slots of some owners, resolved to chunks of memory."""
-        key = tuple(owners)
-        found = self._plans.get(key)
-        if found is None or found.size != len(self.slots):
-            with torch.inference_mode(False):
-                found = Plan(self.of(key), self._chunk_of, len(self.slots))
-            self._plans[key] = found
-        return found
 
     def resets_rows_alone(self, owners: Sequence[Owner]) -> bool:
         """Return True if a reset writes the selected worlds and runs no user's code."""
@@ -361,11 +350,6 @@ class Ledger(Registry):
         backup = Backup((chunk, chunk.memory) for chunk in chunks)
         return self.calls.run("write", what, backup.saved, call, *args)
 
-    def backup_of_step(self) -> Backup:
-        """Return the memory that the innermost step or environment step has saved."""
-        call = next(x for x in reversed(self.open) if x.scope in ("step", "run", "env"))
-        return self.backup(call.scope)
-
     def refuse_within_step(self, what: str) -> None:
         """Raise if a step is running in this thread."""
         self.calls.recover()
@@ -374,6 +358,12 @@ class Ledger(Registry):
                 f"{what} was called within a step, by a force model or a process: "
                 "they are evaluated at a stage that is only tried out."
             )
+
+    @property
+    def is_evaluating(self) -> bool:
+        """True while force models write inputs for one evaluation."""
+        innermost = self.open[-1:]  # another thread may close its call at any time
+        return bool(innermost) and innermost[0].evaluating
 
     def on_undo(self, call: Call, constants: bool) -> None:
         """Mark derived values as stale after the memory of a call was restored.
@@ -395,3 +385,14 @@ class Ledger(Registry):
             self.watch.acknowledge(call.saved.storages)
         stage = Stage.CONSTANT if constants else Stage.POSITION
         self._derived.write(stage, None, "a call that was undone: " + call.what, True)
+
+
+def _host_place(rows: Selection | None, columns: Index | None) -> Any:
+    """Return what selects some columns of some worlds in a NumPy array."""
+    place: Any = slice(None) if rows is None else rows.host
+    if columns is None:
+        return place
+    if isinstance(columns, slice):
+        return place, columns
+    across = columns.numpy()
+    return (place if isinstance(place, slice) else place[:, None]), across

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 import torch
@@ -17,6 +17,7 @@ from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.base.ids import Selection
 from simstate.engine import Stage
 from simstate.world.calls import Call, Saved, Scope, make_calls
+from simstate.world.layout import Plan
 from simstate.world.memory import (
     ARENA_COLUMNS,
     ARENA_NUMBERS,
@@ -64,6 +65,7 @@ class Registry(ABC):
         self._chunks: list[Chunk] = []
         self._chunk_of: dict[str, Chunk] = {}
         self._arenas: dict[tuple[object, ...], Arena] = {}
+        self._plans: dict[tuple[Owner, ...], Plan] = {}
         self._backups: dict[tuple[Scope, str], Backup] = {}
         self._row_backups: dict[Scope, RowBackup] = {}
         self._saved: dict[Scope, Saved] = {}
@@ -83,12 +85,6 @@ class Registry(ABC):
         return bool(self.open) and any(
             call.scope in ("step", "run") for call in self.open
         )
-
-    @property
-    def is_evaluating(self) -> bool:
-        """True while force models write inputs for one evaluation."""
-        innermost = self.open[-1:]  # another thread may close its call at any time
-        return bool(innermost) and innermost[0].evaluating
 
     def add(
         self, slot: Slot, chunk: Chunk | None = None, base: Tensor | None = None
@@ -232,6 +228,16 @@ class Registry(ABC):
         """The slots of some owners, in the order in which they were added."""
         return (slot for slot in self.slots.values() if slot.owner in owners)
 
+    def plan(self, owners: Sequence[Owner]) -> Plan:
+        """Return the slots of some owners, resolved to chunks of memory."""
+        key = tuple(owners)
+        found = self._plans.get(key)
+        if found is None or found.size != len(self.slots):
+            with torch.inference_mode(False):
+                found = Plan(self.of(key), self._chunk_of, len(self.slots))
+            self._plans[key] = found
+        return found
+
     def _forget_backups(self) -> None:
         self._backups.clear()
         self._row_backups.clear()
@@ -243,6 +249,11 @@ class Registry(ABC):
         if key not in self._backups:
             self._backups[key] = Backup.of_scope(self._chunks, scope)
         return self._backups[key]
+
+    def backup_of_step(self) -> Backup:
+        """Return the memory that the innermost step or environment step has saved."""
+        call = next(x for x in reversed(self.open) if x.scope in ("step", "run", "env"))
+        return self.backup(call.scope)
 
     def backup_of_rows(self, scope: Scope, rows: Selection) -> RowBackup:
         """Return a backup of some worlds, for a call that changes no others."""
