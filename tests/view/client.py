@@ -23,7 +23,7 @@ class Client:
     def __init__(self, url: str, **options: Any) -> None:
         parts = urlsplit(url)
         address = f"ws://{parts.netloc}{parts.path.rstrip('/')}"
-        self._socket = connect(
+        self.socket = connect(
             address, subprotocols=[f"viser-v{viser.__version__}"], max_size=None,
             **options,
         )  # fmt: skip
@@ -36,14 +36,14 @@ class Client:
 
     def send(self, kind: str, **values: Any) -> None:
         """A message as a browser would send it."""
-        self._socket.send(msgspec.msgpack.encode({"type": kind, **values}))
+        self.socket.send(msgspec.msgpack.encode({"type": kind, **values}))
 
     def receive(self, until: Callable[[], Any]) -> Any:
         """Read what comes until something holds, and give it."""
         end = time.monotonic() + PATIENCE
         while not (found := until()):
             assert time.monotonic() < end, "the server did not say it in time"
-            data = self._socket.recv(timeout=PATIENCE)
+            data = self.socket.recv(timeout=PATIENCE)
             assert isinstance(data, bytes)
             size = int.from_bytes(data[8:16], "little")
             inner = zstandard.ZstdDecompressor().decompress(data[16 : 16 + size])
@@ -87,4 +87,4 @@ class Client:
 
     def close(self) -> None:
         """Go away."""
-        self._socket.close()
+        self.socket.close()

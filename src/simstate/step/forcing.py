@@ -167,7 +167,8 @@ class Forcing:
             if not torch.equal(ledger[name].tensor, before):
                 raise InvalidInputError(
                     f"A coupled force wrote to {name.rpartition('/')[2]}. It may write "
-                    f"{' and '.join(inputs)} only: other inputs are set before a step."
+                    f"{' and '.join(inputs)} only: other inputs are set before a step.",
+                    name=name.rpartition("/")[2],
                 )
         fields = [engine.field(name).data.flatten(1) for name in inputs]
         found = torch.cat(fields, dim=1)
@@ -204,7 +205,8 @@ class Forcing:
         if self._ledger.is_evaluating:
             raise InvalidInputError(
                 "A force model read an acceleration or a force. Those depend on what "
-                "the model is about to write: read positions and velocities only."
+                "the model is about to write: read positions and velocities only.",
+                name="acceleration",
             )
 
     # What acts.
@@ -233,7 +235,8 @@ class Forcing:
             added = FunctionForce(model)
         elif not callable(model):
             raise InvalidInputError(
-                f"A force model is called as model(t, sim); got {model!r}."
+                f"A force model is called as model(t, sim); got {model!r}.",
+                name="model",
             )
         attach = getattr(added, "attach", None)
         if attach is not None:
@@ -252,14 +255,16 @@ class Forcing:
         if has_noise and process.num_sources < 1:
             raise InvalidInputError(
                 f"Process {process.name!r} defines diffusion, but its num_sources is "
-                f"{process.num_sources}: say how many noise sources it has."
+                f"{process.num_sources}: say how many noise sources it has.",
+                name="num_sources",
             )
         if process.num_sources:
             _refuse_if_deterministic(process, f"process {process.name!r}", stepper)
         stepper = _need(stepper, f"Process {process.name!r}")
         if process.name in [other.name for other in self.processes]:
             raise InvalidInputError(
-                f"There is a process {process.name!r} already; names must differ."
+                f"There is a process {process.name!r} already; names must differ.",
+                name=process.name,
             )
         process.attach(self.sim)
         self.processes.append(process)
@@ -272,7 +277,8 @@ class Forcing:
         if not isinstance(noise, DrivingNoise):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInputError(
                 "Noise needs num_sources and diffusion(t, sim); got "
-                f"{type(noise).__name__}."
+                f"{type(noise).__name__}.",
+                name="num_sources",
             )
         self.refuse_within_a_step("sim.add_noise")
         _refuse_if_deterministic(noise, f"noise {type(noise).__name__!r}", stepper)
@@ -300,7 +306,8 @@ class Forcing:
         if ledger.is_stepping or ledger.is_evaluating:
             raise InvalidInputError(
                 f"{what} adds to the state, which a force model cannot do while a step "
-                "is running: do it once before stepping."
+                "is running: do it once before stepping.",
+                name=what,
             )
 
     def invalid_worlds(self) -> Tensor | None:
@@ -347,7 +354,8 @@ def _need(stepper: Blocks | None, what: str) -> Blocks:
     if stepper is None:
         raise InvalidInputError(
             f"{what} needs an integrator of simstate's own: MuJoCo's stepper does "
-            "not know that state. Use Simulation(…, integrator=integrate.RK4())."
+            "not know that state. Use Simulation(…, integrator=integrate.RK4()).",
+            name=what,
         )
     return stepper
 
@@ -362,5 +370,6 @@ def _refuse_if_deterministic(
             f"{what[0].upper()}{what[1:]} is stochastic, the integrator {name} is "
             f"deterministic: it would leave the {noise.num_sources} noise sources "
             "out. Use a stochastic scheme, such as integrate.SRIW1() or "
-            "EulerMaruyama()."
+            "EulerMaruyama().",
+            name=what,
         )

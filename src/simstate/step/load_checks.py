@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError
+from simstate.base.ids import int_list
 from simstate.engine import Engine
 from simstate.step.force_views import WRITABLE
 from simstate.step.forces.sampled_gravity import SampledGravity
@@ -71,13 +72,15 @@ class LoadChecks:
             else:
                 found = {name: _infinite(tensor) for name, tensor in inputs.items()}
             for name, infinite in found.items():
-                worlds = infinite & fine
-                if bool(worlds.any()):
+                worlds = int_list((infinite & fine).nonzero().flatten())
+                if worlds:
+                    field = name.rpartition("/")[2]
                     raise InvalidInputError(
-                        f"Force model {_name(model)} made {name.rpartition('/')[2]} a "
-                        "value that is not finite, first in world "
-                        f"{int(worlds.nonzero()[0])} at t = "
-                        f"{float(time[worlds][0]):g} s."
+                        f"Force model {_name(model)} made {field} a value that is not "
+                        f"finite, first in world {worlds[0]} at t = "
+                        f"{float(time[worlds[0]]):g} s.",
+                        name=field,
+                        worlds=worlds,
                     )
 
     def refuse_writes(self, models: Sequence[ForceModel], world: int) -> None:
@@ -91,7 +94,9 @@ class LoadChecks:
                         f"world {world} at t = {float(time[world]):g} s. It may write "
                         f"inputs alone ({', '.join(WRITABLE)}, sim.mass_rate): stages "
                         "run ahead of the step and back. The state is as it was "
-                        "before the step."
+                        "before the step.",
+                        name=name,
+                        worlds=[world],
                     )
 
     def refuse_written(self, processes: Sequence[Process], world: int) -> None:
@@ -103,7 +108,9 @@ class LoadChecks:
                     f"{name} in world {world}. A rate may write nothing, since "
                     "stages run ahead of the step and back: return the rate, and "
                     "let a force model write inputs. The state is as it was before "
-                    "the step."
+                    "the step.",
+                    name=process.name,
+                    worlds=[world],
                 )
 
     def _written(self, world: int, call: Callable[[], object]) -> list[str]:

@@ -1,11 +1,9 @@
 """Ledger: everything that makes up a world, in named slots.
 
 A slot is one tensor with a row for each world (or, declared so, one that all worlds
-share) and its contract. Whoever owns per-world numbers registers them here once: the
-engine its fields, `expand` its parameters, entities their settings, processes,
-integrators, sensors, environments and a user's own code theirs. What is in a slot is
-reset, saved, restored, undone, compared and watched by the loops of this module, and
-what is in none is not part of the world.
+share) and its contract. The engine, entities, processes, integrators, sensors,
+environments and users' code register their values here once. Values in a slot are
+reset, saved, restored, undone, compared and watched by the loops of this module.
 """
 
 from __future__ import annotations
@@ -229,7 +227,8 @@ class Ledger(Registry):
                 f"A force model wrote to {slot.label}. It may write inputs alone "
                 "(ctrl, qfrc_applied, xfrc_applied, mass rates): stages run ahead and "
                 "back again, so that it would move a state which is only tried out. "
-                "What has memory is a Process (sim.add_process)."
+                "What has memory is a Process (sim.add_process).",
+                name=slot.label,
             )
 
     def refuse_rewriting(self, what: str) -> None:
@@ -237,7 +236,8 @@ class Ledger(Registry):
         if self.is_evaluating:
             raise InvalidInputError(
                 f"A force model {what} worlds. It may write inputs alone: stages run "
-                "ahead and back again, so that it would be undone or done many times."
+                "ahead and back again, so that it would be undone or done many times.",
+                name="force model",
             )
 
     # Resets.
@@ -356,7 +356,8 @@ class Ledger(Registry):
         if [call for call in self.open if call.scope in ("step", "run")]:
             raise InvalidInputError(
                 f"{what} was called within a step, by a force model or a process: "
-                "they are evaluated at a stage that is only tried out."
+                "they are evaluated at a stage that is only tried out.",
+                name=what,
             )
 
     @property

@@ -148,7 +148,8 @@ def mass_entries(batch: CoreBatch, masses: MassArrays | None) -> dict[str, Any]:
     if batch.model.nflex:
         raise InvalidInputError(
             "Masses of a model with flexes cannot flow in the compiled core: run "
-            "without it (SIMSTATE_CORE=0)."
+            "without it (SIMSTATE_CORE=0).",
+            name="masses",
         )
     own = dict.fromkeys(("body_mass", "body_inertia", *masses.constants))
     constants: list[tuple[str, int, Array | None]] = []
