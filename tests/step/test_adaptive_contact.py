@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from tests.inside import take_blocks
+from tests.raised import raises
 
 import simstate
 from simstate import ContactCfg, EntityCfg, SceneCfg, Simulation
@@ -25,7 +26,7 @@ from simstate.integrate import (
     PointMassGravity,
     Process,
 )
-from simstate.step.touching import touching_geoms
+from simstate.step.touchable_geoms import touching_geoms
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* chooses its steps")
 SCHEMES = [BS32, RKF45, DP54, RKF78, DOP853]
@@ -318,7 +319,7 @@ def test_the_contact_time_step_is_shown_and_warned_of():
     assert "contact_timestep=0.002 s" in repr(sim)
     with pytest.warns(RuntimeWarning, match=r"contact_timestep=0\.0003 s"):
         SCENES["ball"].simulation(DP54(contact_timestep=3e-4), 0.002)
-    with pytest.raises(InvalidInputError, match="contact_timestep"):
+    with raises(InvalidInputError, name="contact_timestep"):
         DP54(contact_timestep=0.0)
 
 

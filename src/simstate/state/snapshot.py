@@ -184,7 +184,8 @@ class Snapshot:
             _check_whole(header, slots)
         except _WRONG as error:
             raise SnapshotError(
-                f"{str(path)!r} is not a snapshot as simstate writes them: {error!r}."
+                f"{str(path)!r} is not a snapshot as simstate writes them: {error!r}.",
+                name=str(path),
             ) from error
         return Snapshot(header, slots)
 
@@ -238,7 +239,7 @@ def take_snapshot(
     simulated_fingerprint(model)  # of the model as it is now
     return Snapshot._take(  # pyright: ignore[reportPrivateUsage]
         _Taken(
-            worlds.ledger.copy(rows, owners),
+            worlds.ledger.copies.copy(rows, owners),
             model,
             worlds.engine.columns,
             worlds.engine.name,
@@ -262,10 +263,10 @@ def restore_snapshot(
     """
     ledger = worlds.ledger
     packed = _packed(snapshot)
-    if packed is not None and ledger.can_put(packed, owners):
+    if packed is not None and ledger.copies.can_put(packed, owners):
         _check_count(packed.count, rows)
         is_all = rows.count == worlds.num_envs
-        put = ledger.put_packed
+        put = ledger.copies.put_packed
         ledger.run(_scope(owners), "a restore", put, packed, rows, owners, is_all)
         return
     values = {
@@ -288,14 +289,16 @@ def restore_snapshot(
         *(name for name in values if _is_parameter(name) and name not in ledger),
     }
     here = {name: x for name, x in values.items() if name not in made_below}
-    ledger.check(here, owners, snapshot.num_envs)
+    ledger.copies.check(here, owners, snapshot.num_envs)
     if made_below:
         _expand_parameters(worlds, values)
         for name in asked_later:
             adopt(ledger, name, contracts[name], values[name])
-        ledger.check(values, owners, snapshot.num_envs)
+        ledger.copies.check(values, owners, snapshot.num_envs)
     is_all = rows.count == worlds.num_envs
-    ledger.run(_scope(owners), "a restore", ledger.put, values, rows, owners, is_all)
+    ledger.run(
+        _scope(owners), "a restore", ledger.copies.put, values, rows, owners, is_all
+    )
 
 
 def _packed(snapshot: Snapshot) -> Packed | None:
@@ -341,7 +344,7 @@ def _values_of(snapshot: Snapshot, owners: Sequence[Owner]) -> dict[str, Tensor]
         _check_whole(snapshot.header, snapshot.slots)
     except _WRONG as error:
         raise SnapshotError(
-            f"The snapshot is not whole: {error}. Nothing was written."
+            f"The snapshot is not whole: {error}. Nothing was written.", name="slots"
         ) from error
     return {
         name: value
@@ -359,7 +362,8 @@ def _check_model(worlds: Worlds, snapshot: Snapshot) -> None:
         raise SnapshotError(
             "The snapshot is of another model. What differs: "
             + "; ".join(different)
-            + ". Nothing was written."
+            + ". Nothing was written.",
+            name="model",
         )
     if snapshot.header["mujoco"] != mujoco.__version__:
         warn(
@@ -387,7 +391,8 @@ def _expand_parameters(worlds: Worlds, values: dict[str, Tensor]) -> None:
             if rest not in worlds.engine.all_constants:
                 raise SnapshotError(
                     f"The snapshot has {rest!r} by world, which this engine cannot: "
-                    f"{error} Nothing was written."
+                    f"{error} Nothing was written.",
+                    name=rest,
                 ) from error
         if name not in worlds.ledger:
             del values[name]

@@ -132,7 +132,8 @@ class _Run:
         if ledger.open:
             raise InvalidInputError(
                 "study.futures was called by a term, a force model or an event: a step "
-                "is running."
+                "is running.",
+                name="futures",
             )
         count = sim.num_envs
         given = _shaped_controls(target, controls, count)
@@ -140,10 +141,13 @@ class _Run:
         _, futures_each, horizon, _ = given.shape
         if horizon % every:
             raise InvalidInputError(
-                f"every={every} does not divide the horizon of {horizon} steps."
+                f"every={every} does not divide the horizon of {horizon} steps.",
+                name="every",
             )
         if cost is not None and not callable(cost):
-            raise InvalidInputError(f"cost must be a function of sim, got {cost!r}.")
+            raise InvalidInputError(
+                f"cost must be a function of sim, got {cost!r}.", name="cost"
+            )
         chosen = _checked_seeds(seeds, count, futures_each)
         total = count * futures_each
         room = _room(target, read, total, horizon, every)
@@ -309,7 +313,8 @@ def _room(target: Any, read: Recorded, total: int, horizon: int, every: int) -> 
             f"{total} futures of {horizon} steps with {numbers} values per sample need "
             f"about {readable(kept)}, and {readable(free)} are free: use fewer "
             "futures, a shorter horizon, fewer quantities or a larger every=. Nothing "
-            "was done."
+            "was done.",
+            name="memory",
         )
     per_row = native_bytes(sim.model) + 4 * held
     return max(1, min(_CACHED_ROWS, (free - kept) // (2 * per_row)))

@@ -46,7 +46,8 @@ def sim_of(target: Any) -> Simulation:
     found = target if isinstance(target, Simulation) else getattr(target, "sim", None)
     if not isinstance(found, Simulation):
         raise InvalidInputError(
-            f"study.futures takes a Simulation or an Env, got {type(target).__name__}."
+            f"study.futures takes a Simulation or an Env, got {type(target).__name__}.",
+            name="target",
         )
     return found
 
@@ -113,7 +114,7 @@ def branch(host: Any, start: Rows, worlds: Tensor, target: Any) -> None:
         name: value if is_one or name in shared else value[worlds]
         for name, value in start.items()
     }
-    ledger.put(rows, whole, owners_of(host), True)
+    ledger.copies.put(rows, whole, owners_of(host), True)
 
 
 def _share_reset(slot: Slot, mine: Slot, worlds: Tensor) -> None:
@@ -218,7 +219,8 @@ def _build(target: Any, rows: int, make: Make | None, first: Tensor) -> Any:
     if sim_of(made).num_envs != rows or is_env(made) != is_env(target):
         kind = "Env" if is_env(target) else "Simulation"
         raise InvalidInputError(
-            f"make({rows}) must return {kind}(…) with {rows} worlds, got {made!r}."
+            f"make({rows}) must return {kind}(…) with {rows} worlds, got {made!r}.",
+            name="make",
         )
     sim_of(made).on_divergence = "mask"
     if isinstance(target, Simulation) and make is None:
@@ -230,7 +232,8 @@ def _build(target: Any, rows: int, make: Make | None, first: Tensor) -> Any:
         raise InvalidInputError(
             f"make({rows}) built worlds that do not continue as the original ones: "
             f"after one step {listed(different)} differ. Build the same scene, "
-            "integrator, forces, events and memory, in the same order."
+            "integrator, forces, events and memory, in the same order.",
+            name="make",
         )
     warn(
         f"Scratch worlds of this task do not continue as its own ones: after one step "

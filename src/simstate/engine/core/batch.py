@@ -96,7 +96,7 @@ class CoreBatch:
             found = self.core.output(name)
             if found is None:
                 raise InvalidInputError(
-                    f"{name!r} is no field of mjData that can be bound."
+                    f"{name!r} is no field of mjData that can be bound.", name=name
                 )
             template: Array = np.asarray(getattr(self._template, name))
             kind = np.dtype(np.int32) if template.ndim == 0 else template.dtype
@@ -113,7 +113,8 @@ class CoreBatch:
             found = self.core.expand(name)
             if found is None:
                 raise InvalidInputError(
-                    f"{name!r} is no field of mjModel that can differ between worlds."
+                    f"{name!r} is no field of mjModel that can differ between worlds.",
+                    name=name,
                 )
             kind = template.dtype
             if name.startswith("opt."):  # stored as float64 or int32
@@ -316,7 +317,8 @@ class CoreBatch:
             if array.shape != (self.nsim,):
                 raise InvalidInputError(
                     f"A mask of worlds must have shape ({self.nsim},), got "
-                    f"{array.shape}."
+                    f"{array.shape}.",
+                    name="mask",
                 )
             array = np.flatnonzero(array)
         return np.ascontiguousarray(array, np.int32)
@@ -324,7 +326,7 @@ class CoreBatch:
     def _check_world(self, world: int) -> None:
         if not 0 <= world < self.nsim:
             raise InvalidInputError(
-                f"world must be from 0 to {self.nsim - 1}, got {world}."
+                f"world must be from 0 to {self.nsim - 1}, got {world}.", name="world"
             )
 
 
@@ -352,6 +354,7 @@ def _whole_numbers(
         array.size and not (low <= array.min() and array.max() < high)
     ):
         raise InvalidInputError(
-            f"{what} must be whole numbers from {low} to {high - 1}, got {values!r}."
+            f"{what} must be whole numbers from {low} to {high - 1}, got {values!r}.",
+            name=what,
         )
     return np.ascontiguousarray(np.broadcast_to(array, shape), np.int32)

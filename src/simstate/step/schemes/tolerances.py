@@ -47,7 +47,7 @@ def check_tolerance(name: str, given: Tolerance) -> None:
         if given is not None and not 0 < _as_number(value) < math.inf:
             where = f" for {key}" if key else ""
             raise InvalidInputError(
-                f"{name} must be a number > 0, got {value!r}{where}."
+                f"{name} must be a number > 0, got {value!r}{where}.", name=name
             )
 
 
@@ -97,6 +97,18 @@ def _dof_kinds(model: mujoco.MjModel, place: str, turn: str, joint: str) -> list
     return kinds
 
 
+def tolerances_of(
+    atol: Tolerance, rtol: Tolerance, model: mujoco.MjModel, block: str, num_dofs: int
+) -> tuple[list[float], list[float]]:
+    """Return the absolute and the relative tolerances of a block, by dof."""
+    kinds = block_kinds(model, block, num_dofs)
+    relative = dict.fromkeys(ABSOLUTE, RELATIVE)
+    return (
+        [tolerance(atol, kind, ABSOLUTE) for kind in kinds],
+        [tolerance(rtol, kind, relative) for kind in kinds],
+    )
+
+
 def _as_number(value: object) -> float:
     """A number of any library's type; NaN for what is none."""
     if isinstance(value, bool | str):
@@ -134,4 +146,4 @@ def tolerance_error(
         "otherwise raise atol and rtol, or lower min_step. The state is as it was "
         "before the step."
     )
-    return IntegrationError(message, worlds)
+    return IntegrationError(message, worlds, name=where)

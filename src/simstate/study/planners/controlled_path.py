@@ -64,7 +64,8 @@ class Shooting:
         if StateVector(target).processes:
             raise InvalidInputError(
                 "iLQR has no states for processes (sim.add_process): use a sampling "
-                "planner, or a simulation without them."
+                "planner, or a simulation without them.",
+                name="processes",
             )
         self._start = scratch.copy_rows(target)
         self._worlds = scratch.sim_of(target).num_envs
@@ -146,7 +147,8 @@ class Shooting:
             raise InvalidInputError(
                 "iLQR runs in scratch worlds, which cannot be built for added force "
                 "models, events or tasks: pass make=, a function of the number of "
-                "worlds that builds the simulation."
+                "worlds that builds the simulation.",
+                name="make",
             )
         scratch.branch(host, self._start, worlds, self._target)
         return host
