@@ -25,8 +25,8 @@ from simstate.entity.model_sensors import SensorContract, sensor_contract
 from simstate.entity.reader import EntityReader
 from simstate.math import quaternion
 from simstate.scene import EntityCfg, EntityIndex
+from simstate.scene.element_names import matching
 from simstate.scene.index import Elements
-from simstate.scene.load import matching
 from simstate.world.worlds import Worlds
 
 Patterns = str | Sequence[str]

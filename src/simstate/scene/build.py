@@ -17,10 +17,11 @@ from simstate.base.places import written_at
 from simstate.scene.cameras import add_cameras
 from simstate.scene.compiler_settings import carry_compiler_settings
 from simstate.scene.contact_sensors import BuiltContacts, add_contacts
+from simstate.scene.entity_model import EntityModel, prepare_entity
 from simstate.scene.ground import add_ground, add_sun, wants_ground
 from simstate.scene.index import EntityIndex, index_entities
 from simstate.scene.initial import Start, carrying, default_data, unit_quat, vector
-from simstate.scene.load import EntityModel, compile_spec, prepare_entity
+from simstate.scene.load import compile_spec
 from simstate.scene.physics_options import settle
 from simstate.scene.placement import Placement
 from simstate.scene.ray_layout import BuiltRays, build_rays

@@ -10,7 +10,7 @@ from typing import Literal
 import mujoco
 import numpy as np
 
-from simstate.scene.load import unused_name
+from simstate.scene.element_names import unused_name
 from simstate.scene.objects import OBJECTS
 
 TargetKind = Literal["position", "velocity", "effort"]

@@ -15,7 +15,7 @@ import numpy as np
 
 from simstate.base.errors import SceneMismatchError
 from simstate.scene.array_comparison import ArrayComparison, FileDifference, Requests
-from simstate.scene.load import EntityModel
+from simstate.scene.entity_model import EntityModel
 from simstate.scene.model_fields import AT_START
 from simstate.scene.model_rows import ModelRows, element_ids, element_names
 from simstate.scene.placement import Placement

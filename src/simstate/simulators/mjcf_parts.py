@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
 
-from simstate.scene.load import unused_name
+from simstate.scene.element_names import unused_name
 
 Element = ElementTree.Element
 

@@ -1,0 +1,105 @@
+"""Names of the elements of a model: given to unnamed ones, and found by pattern."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import mujoco
+
+from simstate.base.errors import unknown_name
+from simstate.scene.model_fields import KINDS
+
+NAMED_KINDS = {
+    "body": "bodies",
+    "joint": "joints",
+    "geom": "geoms",
+    "site": "sites",
+    "camera": "cameras",
+    "light": "lights",
+    "tendon": "tendons",
+    "actuator": "actuators",
+    "sensor": "sensors",
+    "equality": "equalities",
+    "pair": "pairs",
+    "exclude": "excludes",
+    "key": "keys",
+    "flex": "flexes",
+    "mesh": "meshes",
+    "skin": "skins",
+    "hfield": "hfields",
+    "texture": "textures",
+    "material": "materials",
+    "numeric": "numerics",
+    "text": "texts",
+    "tuple": "tuples",
+}
+"""Kinds of elements that get a name if they have none, and their lists in MjSpec."""
+
+
+def name_elements(spec: mujoco.MjSpec) -> dict[str, list[str]]:
+    """Name each unnamed element of a compiled specification `<kind>_<id>`.
+
+    Returns the names of the elements in the order of their ids.
+    """
+    names: dict[str, list[str]] = {}
+    for size, kind in KINDS.items():
+        if kind not in NAMED_KINDS:
+            continue
+        elements: list[Any] = list(getattr(spec, NAMED_KINDS[kind]))
+        named = {element.id: element.name for element in elements}
+        taken = set(named.values())
+        for element in elements:
+            if not element.name:
+                name = unused_name(f"{kind}_{element.id}", taken)
+                taken.add(name)
+                named[element.id] = element.name = name
+        names[size] = [named[k] for k in sorted(named)]
+    return names
+
+
+def unused_name(name: str, taken: set[str]) -> str:
+    """The name, with underscores added until it is not among those taken."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def matching(
+    patterns: str | Sequence[str],
+    names: Sequence[str],
+    kind: str,
+    preserve_order: bool = False,
+) -> list[str]:
+    """Return the names that match a pattern in full, each once.
+
+    They are in the order of `names`, or of the patterns if `preserve_order`. A pattern
+    that matches nothing raises.
+    """
+    if not isinstance(patterns, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise unknown_name(f"{kind} (a name or a regex)", patterns, names)
+    patterns = [patterns] if isinstance(patterns, str) else list(patterns)
+    for pattern in patterns:
+        if not isinstance(pattern, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise unknown_name(f"{kind} (a name or a regex)", str(pattern), names)
+    known = frozenset(names)
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        # An exact name has precedence: names may contain characters special in a regex.
+        hits = [pattern] if pattern in known else _hits(pattern, names, kind)
+        if not hits:
+            raise unknown_name(kind, pattern, names)
+        found.update(dict.fromkeys(hits))
+    if preserve_order:
+        return list(found)
+    return [name for name in names if name in found]
+
+
+def _hits(pattern: str, names: Sequence[str], kind: str) -> list[str]:
+    """Return the names that a regular expression matches in full."""
+    try:
+        matches = re.compile(pattern).fullmatch
+    except re.error as error:
+        raise unknown_name(f"{kind} (bad regex: {error})", pattern, names) from None
+    return [name for name in names if matches(name)]
