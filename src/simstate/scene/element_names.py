@@ -78,7 +78,7 @@ def matching(
     that matches nothing raises.
     """
     if not isinstance(patterns, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise unknown_name(f"{kind} (a name or a regex)", patterns, names)
+        raise unknown_name(f"{kind} (a name or a regex)", str(patterns), names)
     patterns = [patterns] if isinstance(patterns, str) else list(patterns)
     for pattern in patterns:
         if not isinstance(pattern, str):  # pyright: ignore[reportUnnecessaryIsInstance]
