@@ -128,9 +128,9 @@ class Entity(EntityKinematics):
     find_joints = finder_of("joints", "joint")
     """Ids and names of the 1-DoF joints that match a regular expression in full.
 
-        In the entity's order, or in that of the expressions if `preserve_order`. An
-        expression that matches nothing raises.
-        """
+    In the entity's order, or in that of the expressions if `preserve_order`. An
+    expression that matches nothing raises.
+    """
     find_ball_joints = finder_of("ball_joints", "ball joint")
     """Ids and names of the ball joints that match in full; see `find_joints`."""
     find_geoms = finder_of("geoms", "geom")
