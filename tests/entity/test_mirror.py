@@ -8,7 +8,8 @@ import pytest
 
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.base.errors import ModelError, UnknownNameError
-from simstate.entity.mirror import EntityMirror, ModelMirror, SignedPermutation
+from simstate.entity.mirror import EntityMirror, SignedPermutation
+from simstate.entity.model_mirror import ModelMirror
 from simstate.scene import models
 
 PAIR = """
