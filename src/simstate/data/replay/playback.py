@@ -16,7 +16,7 @@ from simstate.env import Env, tasks
 from simstate.env.env_recorder import AFTER
 from simstate.env.settings import described, settings_of
 from simstate.record import Recording
-from simstate.record.recording_file import BlockPlace
+from simstate.record.recorded_blocks import BlockPlace
 from simstate.simulation import Simulation
 from simstate.simulators.adapted_simulator import AdaptedSimulator
 from simstate.simulators.borrowed_stepper import borrowed_stepper
