@@ -36,6 +36,8 @@ from simstate.base.files import (
 from simstate.state import Snapshot
 from simstate.train.checkpoint import read_checkpoint, write_checkpoint
 
+pytestmark = pytest.mark.fast
+
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
 def test_a_new_file_has_the_mode_of_any_new_file(tmp_path, mask):

@@ -22,6 +22,8 @@ from simstate import (
 )
 from simstate.base.ids import as_index, everything, ndim, select
 
+pytestmark = pytest.mark.fast
+
 NUM_ENVS = 6
 
 # The ball joint keeps the two columns of joint_pos apart in qpos.

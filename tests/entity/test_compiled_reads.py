@@ -12,9 +12,12 @@ from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.base.errors import InvalidInputError
 from simstate.engine import core
 
-pytestmark = pytest.mark.skipif(
-    not core.is_available(), reason="the compiled core is not there"
-)
+pytestmark = [
+    pytest.mark.fast,
+    pytest.mark.skipif(
+        not core.is_available(), reason="the compiled core is not there"
+    ),
+]
 
 NUM = 5
 ENTITIES = ("small", "dog", "man")

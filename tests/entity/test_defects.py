@@ -19,6 +19,8 @@ from simstate import (
     Simulation,
 )
 
+pytestmark = pytest.mark.fast
+
 NUM_ENVS = 4
 XBODY, BODY = mujoco.mjtObj.mjOBJ_XBODY, mujoco.mjtObj.mjOBJ_BODY
 GEOM, SITE = mujoco.mjtObj.mjOBJ_GEOM, mujoco.mjtObj.mjOBJ_SITE

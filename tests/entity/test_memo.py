@@ -24,6 +24,8 @@ from simstate import (
 )
 from simstate.engine import core
 
+pytestmark = pytest.mark.fast
+
 needs_core = pytest.mark.skipif(
     not core.is_available(), reason="the compiled core is not there"
 )

@@ -12,6 +12,8 @@ from simstate.entity.mirror import EntityMirror, SignedPermutation
 from simstate.entity.model_mirror import ModelMirror
 from simstate.scene import models
 
+pytestmark = pytest.mark.fast
+
 PAIR = """
 <mujoco>
   <worldbody>

@@ -16,6 +16,8 @@ from simstate import (
     UnknownNameError,
 )
 
+pytestmark = pytest.mark.fast
+
 
 def total_mass(data):
     return data.read("body_mass").sum(-1)

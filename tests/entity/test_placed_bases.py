@@ -21,6 +21,8 @@ from simstate import (
 )
 from simstate.entity.writer_base import can_place
 
+pytestmark = pytest.mark.fast
+
 ARM = """<mujoco><compiler angle="radian"/><option timestep="0.004"/><worldbody>
   <body name="table" {pose}>
     <geom name="top" type="box" size=".3 .4 .02" pos=".05 0 .1" mass="3"/>

@@ -9,6 +9,8 @@ import torch
 
 from simstate import InvalidInputError, ShapeError, Simulation
 
+pytestmark = pytest.mark.fast
+
 MODEL = """<mujoco>
   <worldbody><body name="torso" pos="0 0 1" quat=".6 0 0 .8">
     <joint name="a" axis="0 1 0"/><geom size=".1" mass="2"/>

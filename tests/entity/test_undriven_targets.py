@@ -16,6 +16,8 @@ from simstate import (
     UnknownNameError,
 )
 
+pytestmark = pytest.mark.fast
+
 
 def make(model: str, **cfg: object) -> Simulation:
     entities = {"it": EntityCfg(model=model, **cfg)}  # pyright: ignore[reportArgumentType]

@@ -28,6 +28,8 @@ from simstate import (
 from simstate.entity.entity import sizes_of
 from simstate.scene import models
 
+pytestmark = pytest.mark.fast
+
 NUM_ENVS = 3
 
 # Everything that the shipped models lack: activations, several trees, two mocap

@@ -8,6 +8,8 @@ from torch.autograd import forward_ad
 
 from simstate.math import elementwise
 
+pytestmark = pytest.mark.fast
+
 FUNCTIONS = {
     "atan2": lambda x: elementwise.atan2(x, 1.2 - x),
     "hypot": lambda x: elementwise.hypot(x, 1.2 - x),

@@ -10,6 +10,8 @@ from scipy.spatial.transform import Rotation
 from simstate.math import euler
 from simstate.math import quaternion as q
 
+pytestmark = pytest.mark.fast
+
 SHAPES = [(), (5,), (2, 3), (3, 4)]
 
 

@@ -1,5 +1,6 @@
 """Velocity transfer against a rigid motion written out by hand."""
 
+import pytest
 import torch
 
 from simstate.math import (
@@ -8,6 +9,8 @@ from simstate.math import (
     move_velocity,
 )
 from simstate.math.spatial import move_moment, rigid_rate
+
+pytestmark = pytest.mark.fast
 
 
 def test_compute_velocity_from_cvel_is_linear_then_angular():

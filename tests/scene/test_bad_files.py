@@ -9,6 +9,8 @@ import pytest
 
 from simstate import EntityCfg, ModelError, SceneCfg, Simulation
 
+pytestmark = pytest.mark.fast
+
 BAD: dict[str, tuple[bytes, str]] = {
     "unknown attribute": (
         b'<mujoco>\n<worldbody>\n<geom sze=".1"/></worldbody></mujoco>',

@@ -27,6 +27,8 @@ from simstate import (
 from simstate.base.ids import as_index
 from simstate.scene import ActuatorCfg, BuiltScene, build_scene, models
 
+pytestmark = pytest.mark.fast
+
 Model = mujoco.MjModel
 
 

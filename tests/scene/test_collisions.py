@@ -10,6 +10,8 @@ import torch
 from simstate import CollisionCfg, EntityCfg, SceneCfg, Simulation
 from simstate.base.errors import InvalidInputError, ModelError, UnknownNameError
 
+pytestmark = pytest.mark.fast
+
 MODEL = """
 <mujoco>
   <option timestep="0.002"/>

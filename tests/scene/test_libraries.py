@@ -15,6 +15,8 @@ from simstate import EntityCfg, ModelError, SceneCfg, Simulation, explain
 from simstate.cli import main
 from simstate.scene import model_libraries, models
 
+pytestmark = pytest.mark.fast
+
 
 def stand_in(monkeypatch, name, **content):
     module = types.ModuleType(name)

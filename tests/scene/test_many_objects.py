@@ -11,6 +11,8 @@ from simstate.scene import build
 from simstate.scene.build import build_scene
 from simstate.scene.index import index_entities
 
+pytestmark = pytest.mark.fast
+
 CUBE = """
 <mujoco><worldbody><body name="box" pos="0.1 0.2 0.3" quat="0.6 0 0.8 0">
   <freejoint/><geom type="box" size=".1 .2 .3" mass="2"/><site name="top"/>

@@ -25,7 +25,7 @@ HANDLE = """<mujoco><worldbody><body mocap="true"><geom size=".1"/></body></worl
 GHOST = """<mujoco><option timestep=".005"/><worldbody><body><joint/><geom size=".1"
 contype="0" conaffinity="0"/></body></worldbody></mujoco>"""
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = [pytest.mark.fast, pytest.mark.filterwarnings("error")]
 
 
 def ball(head: str = "", tail: str = "") -> str:

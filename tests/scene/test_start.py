@@ -13,6 +13,8 @@ from simstate import (
     Simulation,
 )
 
+pytestmark = pytest.mark.fast
+
 GYM_STYLE = """
 <mujoco>
   <default><motor ctrllimited="true" ctrlrange="-.4 .4" gear="100"/></default>

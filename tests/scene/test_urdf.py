@@ -20,6 +20,8 @@ from simstate import (
 from simstate.cli import main
 from simstate.scene import build_scene
 
+pytestmark = pytest.mark.fast
+
 ROBOT = """<?xml version="1.0"?>
 <!-- <mujoco> is not what this is -->
 <robot name="arm">

@@ -20,6 +20,8 @@ from tests.inside import (
 from simstate.base.errors import InvalidInputError, StaleReadError
 from simstate.engine import FIELDS, Stage
 
+pytestmark = pytest.mark.fast
+
 ACCURACY = {"native": 0.0, "warp": 1e-6}
 MODES = {
     "plain": nullcontext,

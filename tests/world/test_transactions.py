@@ -15,6 +15,8 @@ from simstate import EntityCfg, InitialStateCfg, SceneCfg, Simulation, integrate
 from simstate.base.errors import InvalidInputError, ThreadError
 from simstate.env import Env, tasks
 
+pytestmark = pytest.mark.fast
+
 ROBOT = """
 <mujoco>
   <worldbody>

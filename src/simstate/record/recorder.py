@@ -92,7 +92,7 @@ class Recorder(Closing):
         _check_free(self.path)
         self._sim, self._owners, self._detach = sim, owners, detach
         rows = worlds_of(sim).select(worlds)
-        self._rows: Tensor | None = None if rows.is_all else rows.tensor(sim.device)
+        self._rows: Tensor | None = rows.ids_or_none(sim.device)
         self._worlds = int_list(rows.tensor(torch.device("cpu")))
         self._columns = list(columns)
         read = {column.name: column.checked(sim.num_envs) for column in columns}

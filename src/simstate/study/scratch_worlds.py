@@ -21,7 +21,8 @@ from torch import Tensor
 
 from simstate.base.errors import InvalidInputError, listed, warn
 from simstate.simulation import Simulation
-from simstate.step.stepping_host import forcing_of, timeline_of
+from simstate.step.mujoco_stepper import MujocoStepper
+from simstate.step.stepping_host import forcing_of, steppers_of
 from simstate.world import Ledger, Owner, Slot
 from simstate.world.worlds import worlds_of
 
@@ -191,9 +192,9 @@ def scratch_of(target: Any, rows: int, make: Make | None, first: Tensor) -> Any:
 
 def _is_plain(sim: Any) -> bool:
     """Return True if a simulation is what its constructor made of its scene."""
-    stepper = sim._stepper
-    is_own = stepper is timeline_of(sim) or stepper is sim._integration
-    is_own = is_own or type(stepper).__name__ == "MujocoStepper"
+    steppers = steppers_of(sim)
+    is_own = steppers.top in (steppers.timeline, steppers.integration)
+    is_own = is_own or isinstance(steppers.top, MujocoStepper)
     return is_own and not _acting(sim)
 
 
@@ -202,11 +203,11 @@ def _acting(sim: Any) -> tuple[int, ...]:
 
     Ids and not references, which would keep the simulation from being collected.
     """
-    forcing, timeline = forcing_of(sim), timeline_of(sim)
+    forcing, steppers = forcing_of(sim), steppers_of(sim)
     added = [*forcing.models, *forcing.processes, *forcing.noises]
-    added += [forcing.mass_flow, sim._coupled]
-    if timeline is not None:
-        added += [*timeline.events, *timeline.tasks]
+    added += [forcing.mass_flow, steppers.coupled]
+    if steppers.timeline is not None:
+        added += [*steppers.timeline.events, *steppers.timeline.tasks]
     return tuple(id(one) for one in added if one is not None)
 
 

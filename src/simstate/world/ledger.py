@@ -184,7 +184,7 @@ class Ledger(Registry):
         parameters: bool,
         trees: Trees = None,
     ) -> None:
-        ids = None if rows is None or rows.is_all else rows.tensor(self.device)
+        ids = None if rows is None else rows.ids_or_none(self.device)
         self.listener(stage, ids, reason, parameters, trees)
 
     def observe(self) -> None:

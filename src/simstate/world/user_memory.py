@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias, get_args
 
 import torch
 from torch import Tensor
 
-from simstate.base.checks import whole_number
+from simstate.base.checks import one_of, whole_number
 from simstate.base.errors import InvalidInputError, SnapshotError
 from simstate.engine import Stage
 from simstate.world.ledger import Ledger
@@ -26,6 +27,8 @@ DTYPES = (
     torch.bool,
 )
 """Dtypes of a slot: those that NumPy also has."""
+StageName: TypeAlias = Literal["position", "velocity", "acceleration"]
+"""The first stage that depends on a value."""
 
 
 def user_memory(
@@ -36,12 +39,16 @@ def user_memory(
     shape: Sequence[int],
     dtype: torch.dtype,
     reset: Reset,
-    stage: Stage | None,
+    stage_name: StageName | None,
     unit: str,
     axes: str,
     shared: bool,
 ) -> Tensor:
     """The tensor of the slot `place/name`, made by the first call."""
+    stage = None
+    if stage_name is not None:
+        one_of("stage", stage_name, get_args(StageName))
+        stage = Stage[stage_name.upper()]
     if ledger.open:
         ledger.calls.recover()
     size = _check(name, shape, dtype)

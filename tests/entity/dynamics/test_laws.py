@@ -20,6 +20,8 @@ from simstate.base.errors import ShapeError, StaleReadError
 from simstate.integrate import RK4
 from simstate.math import quaternion
 
+pytestmark = pytest.mark.fast
+
 ARM = """
 <mujoco><option timestep="0.001"/><worldbody>
   <body name="upper" pos="0.1 0 2" euler="10 20 0">

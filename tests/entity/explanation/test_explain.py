@@ -13,6 +13,8 @@ from simstate.cli import main
 from simstate.entity.explanation import FIELDS
 from simstate.scene import models
 
+pytestmark = pytest.mark.fast
+
 ACTUATORS = """
 <mujoco>
   <worldbody>

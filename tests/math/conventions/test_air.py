@@ -13,6 +13,8 @@ from tests.math.conventions.bodies import random_bodies
 from simstate.base.errors import InvalidInputError
 from simstate.math.conventions import points, wind_angles
 
+pytestmark = pytest.mark.fast
+
 SEEDS = st.integers(0, 2**32 - 1)
 NAMES = ("earth", "body", "geometry", "wind", "stability")
 

@@ -16,6 +16,8 @@ from simstate.math import conventions as c
 from simstate.math import euler, quaternion
 from simstate.math.conventions import axes
 
+pytestmark = pytest.mark.fast
+
 PAIRS = list(product(c.PRESETS.values(), repeat=2))
 SEEDS = st.integers(0, 2**32 - 1)
 

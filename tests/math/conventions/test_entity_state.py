@@ -10,6 +10,8 @@ from simstate import EntityCfg, InitialStateCfg, SceneCfg, Simulation
 from simstate.base.errors import ConventionError, InvalidInputError
 from simstate.math import conventions as c
 
+pytestmark = pytest.mark.fast
+
 START = InitialStateCfg(
     pos=(1.0, 2.0, 3.0),
     rot=(0.5, 0.1, -0.7, 0.5),

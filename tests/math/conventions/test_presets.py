@@ -8,6 +8,8 @@ from tests.math.conventions.bodies import random_bodies
 
 from simstate.math import conventions as c
 
+pytestmark = pytest.mark.fast
+
 # Columns: the axes of NED and FRD in ENU and FLU, written out by hand.
 NED = np.array([[0, 1, 0], [1, 0, 0], [0, 0, -1.0]])
 FRD = np.diag([1.0, -1.0, -1.0])

@@ -14,6 +14,8 @@ from simstate.math import euler, quaternion
 from simstate.math.conventions import axes, checked_values, presets
 from simstate.math.conventions import rotations as r
 
+pytestmark = pytest.mark.fast
+
 SEEDS = st.integers(0, 2**32 - 1)
 TAIT_BRYAN = [s for s in euler.SEQUENCES if len(set(s[1:])) == 3]
 

@@ -11,6 +11,8 @@ import pytest
 from simstate.base.errors import UnknownNameError
 from simstate.scene import models
 
+pytestmark = pytest.mark.fast
+
 FREE = mujoco.mjtJoint.mjJNT_FREE
 BALL = mujoco.mjtJoint.mjJNT_BALL
 SLIDE = mujoco.mjtJoint.mjJNT_SLIDE

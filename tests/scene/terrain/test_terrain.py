@@ -31,6 +31,8 @@ from simstate.scene.terrain import (
     TerrainCfg,
 )
 
+pytestmark = pytest.mark.fast
+
 KINDS = tuple(GENERATORS)
 CFG = TerrainCfg(kinds=KINDS, columns=9, levels=3, size=4.0, border=1.0, seed=3)
 
