@@ -17,6 +17,7 @@ import numpy as np
 
 from simstate.simulators.mjcf_actuators import add_actuators
 from simstate.simulators.mjcf_parts import (
+    SOLIMP,
     ModelNames,
     add_equalities,
     add_pairs,
@@ -47,8 +48,6 @@ _SIZES = {
     "cylinder": 2,
     "box": 3,
 }
-_SOLIMP = (0.9, 0.95, 0.001, 0.5, 2.0)
-"""MuJoCo's default impedance of constraints."""
 _INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast")
 
 
@@ -240,9 +239,9 @@ class _Writer:
             element.set("range", numbers(model.jnt_range[joint]))
         set_differing(element, "margin", model.jnt_margin[joint], 0.0)
         set_differing(element, "solreflimit", model.jnt_solref[joint], (0.02, 1.0))
-        set_differing(element, "solimplimit", model.jnt_solimp[joint], _SOLIMP)
+        set_differing(element, "solimplimit", model.jnt_solimp[joint], SOLIMP)
         set_differing(element, "solreffriction", model.dof_solref[dof], (0.02, 1.0))
-        set_differing(element, "solimpfriction", model.dof_solimp[dof], _SOLIMP)
+        set_differing(element, "solimpfriction", model.dof_solimp[dof], SOLIMP)
         if model.jnt_actfrclimited[joint]:
             element.set("actuatorfrclimited", "true")
             element.set("actuatorfrcrange", numbers(model.jnt_actfrcrange[joint]))
@@ -295,7 +294,7 @@ class _Writer:
             ("priority", model.geom_priority[geom], 0),
             ("solmix", model.geom_solmix[geom], 1.0),
             ("solref", model.geom_solref[geom], (0.02, 1.0)),
-            ("solimp", model.geom_solimp[geom], _SOLIMP),
+            ("solimp", model.geom_solimp[geom], SOLIMP),
             ("margin", model.geom_margin[geom], 0.0),
             ("gap", model.geom_gap[geom], 0.0),
         ):

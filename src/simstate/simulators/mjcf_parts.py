@@ -13,7 +13,8 @@ from simstate.scene.element_names import unused_name
 
 Element = ElementTree.Element
 
-_SOLIMP = (0.9, 0.95, 0.001, 0.5, 2.0)
+SOLIMP = (0.9, 0.95, 0.001, 0.5, 2.0)
+"""MuJoCo's default impedance of constraints."""
 
 
 class ModelNames:
@@ -135,9 +136,9 @@ def _set_tendon(element: Element, model: mujoco.MjModel, tendon: int) -> None:
         element.set("actuatorfrcrange", numbers(model.tendon_actfrcrange[tendon]))
     for attribute, array, default in (
         ("solreflimit", model.tendon_solref_lim, (0.02, 1.0)),
-        ("solimplimit", model.tendon_solimp_lim, _SOLIMP),
+        ("solimplimit", model.tendon_solimp_lim, SOLIMP),
         ("solreffriction", model.tendon_solref_fri, (0.02, 1.0)),
-        ("solimpfriction", model.tendon_solimp_fri, _SOLIMP),
+        ("solimpfriction", model.tendon_solimp_fri, SOLIMP),
     ):
         set_differing(element, attribute, array[tendon], default)
 
@@ -190,7 +191,7 @@ def add_equalities(
         if not model.eq_active0[equality]:
             element.set("active", "false")
         set_differing(element, "solref", model.eq_solref[equality], (0.02, 1.0))
-        set_differing(element, "solimp", model.eq_solimp[equality], _SOLIMP)
+        set_differing(element, "solimp", model.eq_solimp[equality], SOLIMP)
     return left_out
 
 
