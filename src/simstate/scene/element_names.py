@@ -1,4 +1,4 @@
-"""Names of the elements of a model: given to unnamed ones, and found by pattern."""
+"""The elements of a model: their kinds, and names that are given or matched."""
 
 from __future__ import annotations
 
@@ -36,6 +36,27 @@ NAMED_KINDS = {
     "tuple": "tuples",
 }
 """Kinds of elements that get a name if they have none, and their lists in MjSpec."""
+
+OBJECTS: dict[str, mujoco.mjtObj] = {
+    kind: getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
+    for kind in (
+        "body", "joint", "geom", "site", "camera", "light", "tendon", "actuator",
+        "sensor", "equality", "pair", "material",
+    )
+}  # fmt: skip
+"""MuJoCo's number of each kind."""
+
+_SHORT = {"jnt": "joint", "dof": "joint", "cam": "camera", "eq": "equality",
+          "mat": "material"}  # fmt: skip
+
+OBJECTS_OF_FIELDS = {
+    prefix: OBJECTS[_SHORT.get(prefix, prefix)]
+    for prefix in (
+        "body", "geom", "site", "cam", "light", "jnt", "dof", "actuator", "tendon",
+        "pair", "eq", "mat",
+    )
+}  # fmt: skip
+"""Prefixes of a model's fields, and the elements that they belong to."""
 
 
 def name_elements(spec: mujoco.MjSpec) -> dict[str, list[str]]:

@@ -11,8 +11,7 @@ import mujoco
 import numpy as np
 
 from simstate.scene.actuators import force_law
-from simstate.scene.element_names import unused_name
-from simstate.scene.objects import OBJECTS
+from simstate.scene.element_names import OBJECTS, unused_name
 
 TargetKind = Literal["position", "velocity", "effort"]
 """Kind of a target: a joint's position, velocity or effort."""

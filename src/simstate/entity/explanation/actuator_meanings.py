@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import mujoco
 
-from simstate.entity.explanation.element import ElementInfo
-from simstate.entity.explanation.names import ElementNames
+from simstate.entity.explanation.element import ElementInfo, ElementNames
 from simstate.entity.explanation.transmissions import Transmission, transmission
 from simstate.scene.actuators import force_law
 
