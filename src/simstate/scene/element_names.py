@@ -68,16 +68,25 @@ def name_elements(spec: mujoco.MjSpec) -> dict[str, list[str]]:
     for size, kind in KINDS.items():
         if kind not in NAMED_KINDS:
             continue
-        elements: list[Any] = list(getattr(spec, NAMED_KINDS[kind]))
-        named = {element.id: element.name for element in elements}
-        taken = set(named.values())
-        for element in elements:
+        elements: list[Any] = sorted(
+            getattr(spec, NAMED_KINDS[kind]), key=lambda element: element.id
+        )
+        names[size] = all_named([element.name for element in elements], kind)
+        for element, name in zip(elements, names[size], strict=True):
             if not element.name:
-                name = unused_name(f"{kind}_{element.id}", taken)
-                taken.add(name)
-                named[element.id] = element.name = name
-        names[size] = [named[k] for k in sorted(named)]
+                element.name = name
     return names
+
+
+def all_named(names: Sequence[str], kind: str, first: int = 0) -> list[str]:
+    """Return names in which an empty one is `<kind>_<id>`; ids count from `first`."""
+    taken, found = set(names), list[str]()
+    for k, name in enumerate(names, first):
+        if not name:
+            name = unused_name(f"{kind}_{k}", taken)
+            taken.add(name)
+        found.append(name)
+    return found
 
 
 def unused_name(name: str, taken: set[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,14 @@ class EntityModel:
     configured: mujoco.MjModel
     """The model compiled by itself with the changes that the configuration requests;
     `own` if it requests none."""
+
+
+def users_of(parts: Mapping[str, EntityModel]) -> Iterable[list[str]]:
+    """Return the names of the entities that share each model."""
+    users: dict[int, list[str]] = {}
+    for name, part in parts.items():
+        users.setdefault(id(part), []).append(name)
+    return users.values()
 
 
 def prepare_entity(name: str, cfg: EntityCfg) -> EntityModel:

@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 
 from simstate.scene.actuators import force_law
-from simstate.scene.element_names import OBJECTS, unused_name
+from simstate.scene.element_names import OBJECTS, all_named
 
 TargetKind = Literal["position", "velocity", "effort"]
 """Kind of a target: a joint's position, velocity or effort."""
@@ -163,24 +163,11 @@ class _Names:
         """
         raw = self._raw[kind]
         if not prefix:
-            return _all_named(raw, kind, first)
+            names = all_named(raw[first:], kind, first)
+            return Elements(tuple(names), tuple(range(first, len(raw))))
         ids = self._by_prefix[kind].get(prefix, ())
         start = len(prefix)
         return Elements(tuple(raw[i][start:] for i in ids), tuple(ids))
-
-
-def _all_named(raw: Sequence[str], kind: str, first: int) -> Elements:
-    """Return all elements from id `first` on; unnamed ones get a name."""
-    ids = range(first, len(raw))
-    taken = {raw[i] for i in ids}
-    names: list[str] = []
-    for i in ids:
-        name = raw[i]
-        if not name:
-            name = unused_name(f"{kind}_{i}", taken)
-            taken.add(name)
-        names.append(name)
-    return Elements(tuple(names), tuple(ids))
 
 
 def _index_entity(

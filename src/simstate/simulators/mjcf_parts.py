@@ -9,7 +9,7 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
 
-from simstate.scene.element_names import unused_name
+from simstate.scene.element_names import all_named
 
 Element = ElementTree.Element
 
@@ -35,12 +35,7 @@ def _names(
     model: mujoco.MjModel, kind: mujoco.mjtObj, count: int, word: str
 ) -> list[str]:
     raw = [mujoco.mj_id2name(model, kind.value, i) or "" for i in range(count)]
-    taken = set(raw)
-    for i, name in enumerate(raw):
-        if not name:
-            raw[i] = unused_name(f"{word}_{i}", taken)
-            taken.add(raw[i])
-    return raw
+    return all_named(raw, word)
 
 
 def numbers(values: ArrayLike) -> str:
