@@ -28,7 +28,7 @@ from simstate.scene import SceneCfg
 from simstate.simulation import Simulation
 from simstate.simulators.capabilities import Capabilities, Feature, Missing
 from simstate.simulators.plain_model import ALL_TERMS, Terms
-from simstate.state import StateSource, TensorState
+from simstate.state import EntityTensors, StateSource, TensorState
 from simstate.state.apply import States
 from simstate.world.worlds import worlds_of
 
@@ -171,16 +171,12 @@ class AdaptedSimulator(StateSource, ABC):
         """Bodies are where the simulator's own kinematics put them; no cameras."""
         motion = self.read(self._ids(env_ids))
         kept = self.reference.get_states(env_ids, mode="tensor", cameras=False)
-        parts = {
-            group: {
-                name: dataclasses.replace(
-                    part, **self._tensors(self.reference.scene[name], motion)
-                )
-                for name, part in getattr(kept, group).items()
-            }
-            for group in ("objects", "robots")
-        }
-        return dataclasses.replace(kept, **parts)
+
+        def follow(name: str, part: EntityTensors) -> EntityTensors:
+            entity = self.reference.scene[name]
+            return dataclasses.replace(part, **self._tensors(entity, motion))
+
+        return kept.converted(follow)
 
     def set_states(self, states: States, env_ids: Ids = None) -> None:
         """Write unified states, whole or in part, as in `Simulation`.

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import mujoco
 import numpy as np
 
+from simstate.scene.physics_options import option_word
 from simstate.simulators.mjcf_actuators import add_actuators
 from simstate.simulators.mjcf_parts import (
     SOLIMP,
@@ -48,7 +49,6 @@ _SIZES = {
     "cylinder": 2,
     "box": 3,
 }
-_INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast")
 
 
 @dataclass(frozen=True)
@@ -150,9 +150,10 @@ class _Writer:
             "option",
             timestep=numbers(opt.timestep),
             gravity=numbers(opt.gravity),
-            integrator=_INTEGRATORS[int(opt.integrator)],
-            cone=("pyramidal", "elliptic")[int(opt.cone)],
-            solver=("PGS", "CG", "Newton")[int(opt.solver)],
+            **{
+                name: option_word(name, getattr(opt, name))
+                for name in ("integrator", "cone", "solver")
+            },
         )
         for name in (
             *("density", "viscosity", "wind", "impratio", "tolerance", "iterations"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -62,10 +63,9 @@ def replay(
         raise InvalidInputError(
             f"Give worlds or task, not both: got {type(worlds).__name__} and {task!r}."
         )
-    found = _opened(recording)
     if simulator is not None and engine is None and worlds is None:
         engine = "native"
-    try:
+    with _opened(recording) as found:
         if task is not None and found.kind == "env":
             cfg = tasks.find(task).env_cfg()
             worlds = env_for(found, engine_for(found, engine, threads), cfg)
@@ -74,9 +74,6 @@ def replay(
             return _Comparison(player, tolerance).run()
         with borrowed_stepper(player.sim, simulator) as other:
             return _Comparison(player, tolerance, other.name).run()
-    finally:
-        if not isinstance(recording, Recording):
-            found.close()
 
 
 def branch(
@@ -100,8 +97,7 @@ def branch(
     """
     if (time is None) == (step is None):
         raise InvalidInputError("Say where to branch: time= [s] or step=, one of them.")
-    found = _opened(recording)
-    try:
+    with _opened(recording) as found:
         if time is not None:
             step = _step_at(found, time)
         assert step is not None
@@ -112,13 +108,13 @@ def branch(
         player = player_for(found, worlds, engine, None, task)
         player.go_to(step)
         return player.worlds
-    finally:
-        if not isinstance(recording, Recording):
-            found.close()
 
 
-def _opened(recording: str | Path | Recording) -> Recording:
-    return recording if isinstance(recording, Recording) else Recording(recording)
+def _opened(recording: str | Path | Recording) -> AbstractContextManager[Recording]:
+    """Open a file while the context is entered; a recording stays open."""
+    if isinstance(recording, Recording):
+        return nullcontext(recording)
+    return Recording(recording)
 
 
 def player_for(

@@ -198,11 +198,7 @@ class RecordedCourse(Course, Closing):
 
     def _history(self, name: str, world: int) -> np.ndarray:
         recording = self._recording
-        if world not in recording.worlds:
-            raise InvalidInputError(
-                f"World {world} was not recorded: there are {recording.worlds}."
-            )
-        place = recording.worlds.index(world)
+        place = recording.place(world)
         parts: list[np.ndarray] = []
         for block in recording.blocks:
             columns = recording.read_block(block, [name, "step"])
