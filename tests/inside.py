@@ -39,6 +39,8 @@ from simstate.world.worlds import worlds_of
 if TYPE_CHECKING:
     import pytest  # benchmarks run without it
 
+    from simstate.flight import FreeFlight
+
 # Components.
 
 
@@ -110,6 +112,11 @@ def field_of(sim: Simulation, name: str) -> Tensor:
 def acceleration_of(sim: Simulation) -> Tensor:
     """Return qacc at the current state; shape (num_envs, nv)."""
     return worlds_of(sim).acceleration_now()
+
+
+def root_of(flight: FreeFlight, aircraft: str) -> Any:
+    """The airframe of an aircraft in all worlds; `compiled` is the same by the core."""
+    return flight._fleet[aircraft].root
 
 
 def model_of(entity: Entity) -> mujoco.MjModel:

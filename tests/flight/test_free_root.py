@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from tests.inside import root_of
 
 from simstate.base.errors import InvalidInputError, UnknownNameError
 from simstate.engine import core
@@ -78,7 +79,7 @@ def test_what_does_not_fit_is_refused() -> None:
 
 def held(flight: FreeFlight, name: str, by_the_core: bool, *load, **options):
     """What a call of `apply_loads` leaves in xfrc_applied, the one or the other way."""
-    root = flight._roots[name]
+    root = root_of(flight, name)
     kept = root.compiled
     flight.sim.data.xfrc_applied[:] = 7.0
     try:
