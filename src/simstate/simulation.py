@@ -768,7 +768,8 @@ class Simulation(StateSource):
             )
         if fields or worlds is not None:
             raise InvalidInputError(
-                "fields= and worlds= are for a recording in a file: name its path."
+                "fields= and worlds= are for a recording in a file: name its path.",
+                name="path",
             )
         self._forcing.refuse_within_a_step("sim.record")
         history = History(self, reads_of(self, quantities), every)
@@ -855,9 +856,9 @@ class Simulation(StateSource):
         """
         return Simulation(self._built, num_envs, **self._options, on_divergence="mask")
 
-    def _step_ahead(self, n: int) -> None:
+    def _step_ahead(self, n: int, stepper: Stepper | None = None) -> None:
         """Advance all worlds without recorders; those that diverge are marked."""
-        worlds, stepper = self._worlds, self._steppers.top
+        worlds, stepper = self._worlds, stepper or self._steppers.top
         error = worlds.ledger.run(
             stepper.scope, "sim.step()", self._step, stepper, n, worlds.everywhere, None
         )

@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 from torch import Tensor
 
 from simstate import (
@@ -469,7 +470,7 @@ def test_mocap_poses_are_written_without_env_ids() -> None:
 def test_a_mocap_pose_that_is_no_pose_is_refused(pose: Any) -> None:
     sim, robot = simulated("mocap_target")
     before = sim.state.clone()
-    with pytest.raises(InvalidInputError, match="pose"):
+    with raises(InvalidInputError, name="pose"):
         robot.write_mocap_pose_to_sim(pose)
     assert torch.equal(sim.state, before)
 

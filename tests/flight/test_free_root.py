@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from tests.inside import root_of
+from tests.raised import raises
 
 from simstate.base.errors import InvalidInputError, UnknownNameError
 from simstate.engine import core
@@ -121,10 +122,10 @@ def test_loads_that_are_not_finite_are_refused(bad: float) -> None:
     force[3, 1] = bad
     before = flight.sim.data.xfrc_applied.clone()
     for axes in ("body", "earth"):
-        with pytest.raises(InvalidInputError, match=r"force must be finite.*\[3, 1\]"):
+        with raises(InvalidInputError, name="force"):
             flight.apply_loads(force, np.zeros(3), axes, aircraft="one")
     zero = np.zeros(3)
-    with pytest.raises(UnknownNameError, match="definition of the wind angles"):
+    with raises(UnknownNameError, name="other"):
         flight.apply_loads(zero, zero, aircraft="one", definition="other")
     assert torch.equal(flight.sim.data.xfrc_applied, before)
 

@@ -38,7 +38,8 @@ class LogRequest:
             if count > 1:
                 raise InvalidInputError(
                     f"{label} has {count} episodes, and a log is one of them: choose "
-                    f"episode=0 … {count - 1}."
+                    f"episode=0 … {count - 1}.",
+                    name="episode",
                 )
             return episodes[0]
         return episodes[whole_number("episode", self.episode, 0, count - 1)]
@@ -50,7 +51,8 @@ class LogRequest:
             raise InvalidInputError(
                 f"The time column {name!r} of {str(self.path)!r} is in {unit!r}, which "
                 f"is not one of {', '.join(SECONDS)}: convert it, or state its unit "
-                "(time_unit=…)."
+                "(time_unit=…).",
+                name=name,
             )
         said = unit if unit in SECONDS else ending if ending in SECONDS else ""
         said = self.time_unit or said
@@ -64,7 +66,8 @@ class LogRequest:
             raise InvalidInputError(
                 f"{str(self.path)!r} has no time column (one of {', '.join(_TIMES)}), "
                 f"only {', '.join(names)}: rename one, or state the samples per second "
-                "(rate=50.0)."
+                "(rate=50.0).",
+                name="rate",
             )
         return np.arange(samples) / self.rate
 

@@ -300,10 +300,12 @@ def _lerobot(request: LogRequest) -> _Found:
         frames = [table["frame_index"].to_numpy() for table in tables]
     except Exception as error:  # the errors that damaged bytes raise are not limited
         raise InvalidInputError(
-            f"The frames of {str(path)!r} cannot be read: {error}."
+            f"The frames of {str(path)!r} cannot be read: {error}.", name=str(path)
         ) from error
     if not tables:
-        raise InvalidInputError(f"{str(path)!r} has no frames of episode {number}.")
+        raise InvalidInputError(
+            f"{str(path)!r} has no frames of episode {number}.", name=str(path)
+        )
     found = _Found()
     time = np.concatenate(frames) / rate
     for name, feature in features.items():

@@ -285,7 +285,7 @@ class FreeFlight:
         entity = flown.entity
         if flown.turbulence is not None:
             raise InvalidInputError(
-                f"The air about {entity.name!r} is turbulent already."
+                f"The air about {entity.name!r} is turbulent already.", name=entity.name
             )
 
         def conditions() -> tuple[Tensor, Tensor]:
@@ -361,7 +361,8 @@ class FreeFlight:
             raise InvalidInputError(
                 f"There are {len(self.aircraft)} aircraft: say which one is meant, "
                 f"aircraft={next(iter(self.aircraft))!r}. Known: "
-                f"{', '.join(self.aircraft)}."
+                f"{', '.join(self.aircraft)}.",
+                name="aircraft",
             )
         if aircraft not in self.aircraft:
             raise unknown_name("aircraft", str(aircraft), self.aircraft)

@@ -112,7 +112,9 @@ def read_header(data: bytes, label: str) -> dict[str, Any]:
     except _WRONG as error:
         if isinstance(error, RecordingError):
             raise
-        raise RecordingError(f"{label} has no header of simstate: {error!r}.") from None
+        raise RecordingError(
+            f"{label} has no header of simstate: {error!r}.", name=label.strip("'")
+        ) from None
     return content
 
 

@@ -324,7 +324,8 @@ def _check_free(path: Path) -> None:
         if other.is_open and other.path.resolve() == path.resolve():
             raise InvalidInputError(
                 f"{str(path)!r} is being written by a recording that is not closed: "
-                "close it, or name another file."
+                "close it, or name another file.",
+                name=str(path),
             )
 
 

@@ -92,7 +92,9 @@ def _make_room_for_delays(name: str, spec: mujoco.MjSpec, cfg: EntityCfg) -> Non
         if actuator.delay > longest:
             raise ModelError(
                 f"max_delay_s of {name!r} is {longest:g} s, less than the "
-                f"{actuator.delay:g} s that the model's actuator {actuator.name!r} has."
+                f"{actuator.delay:g} s that the model's actuator {actuator.name!r} "
+                "has.",
+                name="max_delay_s",
             )
         actuator.nsample = max(actuator.nsample, delay_samples(spec, longest))
 
@@ -149,7 +151,8 @@ def _add_actuators(
                 raise ModelError(
                     f"Joint {joint_name!r} of entity {name!r} has an actuator already. "
                     "Leave it out of `actuators`, or set keep_model_actuators=False "
-                    "to drop the model's own."
+                    "to drop the model's own.",
+                    name=joint_name,
                 )
             driven.add(joint_name)
             actuator_cfg.add_to(spec, joints[joint_name])

@@ -90,6 +90,7 @@ def _check_ahead(sim: SteppingHost, goal: Tensor, rows: Tensor) -> None:
         f"which is at t = {float(time[world]):.9g} s: `until` is a simulation time, "
         "not a duration. For a duration use until=sim.time + duration.",
         worlds=int_list(past),
+        name="until",
     )
 
 

@@ -176,5 +176,6 @@ def _integration(
             return RungeKuttaStepper(*parts, scheme)
     raise InvalidInputError(
         "integrator must be a scheme of simstate.integrate, such as RK4(), or None "
-        f"for MuJoCo's own stepper; got {scheme!r}."
+        f"for MuJoCo's own stepper; got {scheme!r}.",
+        name="integrator",
     )

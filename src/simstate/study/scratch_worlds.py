@@ -23,6 +23,7 @@ from simstate.base.errors import InvalidInputError, listed, warn
 from simstate.simulation import Simulation
 from simstate.step.mujoco_stepper import MujocoStepper
 from simstate.step.stepping_host import forcing_of, steppers_of
+from simstate.study.rollout import hold
 from simstate.world import Ledger, Owner, Slot
 from simstate.world.worlds import worlds_of
 
@@ -45,7 +46,8 @@ def sim_of(target: Any) -> Simulation:
     found = target if isinstance(target, Simulation) else getattr(target, "sim", None)
     if not isinstance(found, Simulation):
         raise InvalidInputError(
-            f"study.futures takes a Simulation or an Env, got {type(target).__name__}."
+            f"study.futures takes a Simulation or an Env, got {type(target).__name__}.",
+            name="target",
         )
     return found
 
@@ -217,7 +219,8 @@ def _build(target: Any, rows: int, make: Make | None, first: Tensor) -> Any:
     if sim_of(made).num_envs != rows or is_env(made) != is_env(target):
         kind = "Env" if is_env(target) else "Simulation"
         raise InvalidInputError(
-            f"make({rows}) must return {kind}(…) with {rows} worlds, got {made!r}."
+            f"make({rows}) must return {kind}(…) with {rows} worlds, got {made!r}.",
+            name="make",
         )
     sim_of(made).on_divergence = "mask"
     if isinstance(target, Simulation) and make is None:
@@ -229,7 +232,8 @@ def _build(target: Any, rows: int, make: Make | None, first: Tensor) -> Any:
         raise InvalidInputError(
             f"make({rows}) built worlds that do not continue as the original ones: "
             f"after one step {listed(different)} differ. Build the same scene, "
-            "integrator, forces, events and memory, in the same order."
+            "integrator, forces, events and memory, in the same order.",
+            name="make",
         )
     warn(
         f"Scratch worlds of this task do not continue as its own ones: after one step "
@@ -269,19 +273,16 @@ def _is_same(one: Tensor, two: Tensor) -> bool:
     return one.cpu().numpy().tobytes() == two.cpu().numpy().tobytes()
 
 
-def step(host: Any, controls: Tensor, n: int = 1) -> Any:
-    """Advance all worlds of a host under controls or actions; shape (rows, k).
+def step(host: Any, controls: Tensor) -> Any:
+    """Take a step under controls or actions; shape (rows, k).
 
-    A simulation takes n time steps, an environment one step, whose result is returned.
+    The result is that of an environment's step, or None.
     """
-    if is_env(host):
-        if ledger_of(host).open:
-            return host._step_ahead(controls)
-        return host.step(controls)
-    sim: Any = host
-    sim.data.ctrl.copy_(controls)
-    sim._step_ahead(n)
-    return None
+    if not is_env(host):
+        return hold(host, controls, 1)
+    if ledger_of(host).open:
+        return host._step_ahead(controls)
+    return host.step(controls)
 
 
 def _mirror(target: Any, made: Any) -> bool:

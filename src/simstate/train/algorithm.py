@@ -129,7 +129,8 @@ def check_kind(saved: TrainCfg, now: TrainCfg) -> None:
         if had != has:
             raise SnapshotError(
                 f"The checkpoint is of a run with train.{name} = {had!r}, and this one "
-                f"has {has!r}: {reason}. Resume it as it began, or start a new run."
+                f"has {has!r}: {reason}. Resume it as it began, or start a new run.",
+                name=name,
             )
 
 

@@ -366,7 +366,8 @@ class TrainingRun:
         except (KeyError, TypeError, AttributeError, RuntimeError) as error:
             raise SnapshotError(
                 f"The networks of {str(path)!r} do not fit this run: their sizes, and "
-                f"what they observe and do, must be the same. {error}"
+                f"what they observe and do, must be the same. {error}",
+                name=str(path),
             ) from error
 
     def _take_teacher(self, content: Content) -> None:
@@ -379,7 +380,8 @@ class TrainingRun:
             raise SnapshotError(
                 f"The teacher {self.cfg.teacher!r} does not fit this task: its group "
                 f"{RunCfg.of(content).train.actor_group!r} and the actions must be the "
-                f"same as in its own. {error}"
+                f"same as in its own. {error}",
+                name="teacher",
             ) from error
 
     def _restore(self, content: Content) -> None:

@@ -26,7 +26,8 @@ def check_renderer(name: str) -> None:
         raise unknown_name("renderer", name, get_args(RendererName))
     if name == "opengl" and opengl.context() is None:
         raise InvalidInputError(
-            f"No OpenGL library works here. {opengl.REMEDY}; or use renderer='auto'."
+            f"No OpenGL library works here. {opengl.REMEDY}; or use renderer='auto'.",
+            name="renderer",
         )
 
 

@@ -147,7 +147,8 @@ def _make_shared(
     if callable(reset):
         raise InvalidInputError(
             f"The memory {name!r} is shared by all worlds, so no reset changes it: "
-            "give reset= a value to start with, not a function."
+            "give reset= a value to start with, not a function.",
+            name="reset",
         )
     value = 0.0 if reset is None else reset
     start = rows_for(name, value, 1, shape, dtype, torch.device("cpu"))
@@ -161,17 +162,20 @@ def _check(name: object, shape: object, dtype: object) -> tuple[int, ...]:
     """The shape, if name, shape and dtype make a slot."""
     if not isinstance(name, str) or not name or "/" in name:
         raise InvalidInputError(
-            f'The name of a memory must be words without "/", got {name!r}.'
+            f'The name of a memory must be words without "/", got {name!r}.',
+            name="name",
         )
     if dtype not in DTYPES:
         raise InvalidInputError(
             f"The dtype of memory {name!r} must be one of torch's that NumPy has, too "
-            f"(float64 … bool), got {dtype!r}."
+            f"(float64 … bool), got {dtype!r}.",
+            name="dtype",
         )
     if not isinstance(shape, Sequence) or isinstance(shape, str):
         raise InvalidInputError(
             f"The shape of memory {name!r} is that of one world's numbers, such as () "
-            f"or (3,); got {shape!r}."
+            f"or (3,); got {shape!r}.",
+            name="shape",
         )
     sizes: Sequence[object] = shape  # pyright: ignore[reportUnknownVariableType]
     return tuple(whole_number(f"A size of memory {name!r}", n, 0) for n in sizes)
