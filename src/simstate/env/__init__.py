@@ -21,7 +21,6 @@ from simstate.env.actuator_network import ActuatorNetworkActionCfg
 from simstate.env.commands import (
     AttitudeCommandCfg,
     HeadingCommandCfg,
-    PointCommandCfg,
     VelocityCommandCfg,
 )
 from simstate.env.contracts import contract
@@ -44,7 +43,7 @@ from simstate.env.host_view import either
 from simstate.env.joint_pd_action import JointPdActionCfg
 from simstate.env.motion_command import MotionCommandCfg
 from simstate.env.observation_noise import GaussianNoise, SensorNoise, UniformNoise
-from simstate.env.pose_command import PoseCommandCfg
+from simstate.env.pose_command import PointCommandCfg, PoseCommandCfg
 from simstate.env.scene_needs import moves_com
 from simstate.env.symmetry import mirrors
 from simstate.env.symmetry_cfg import SymmetryCfg

@@ -1,9 +1,8 @@
-"""EnvWorlds: the worlds of a task between two steps: clocks, memory, snapshots."""
+"""EnvWorlds: the worlds of a task: simulation, clocks and memory."""
 
 from __future__ import annotations
 
 import dataclasses
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -23,7 +22,6 @@ from simstate.env.host_view import HostView, phase
 from simstate.env.scene_needs import scene_for_events
 from simstate.env.terrain_places import TerrainPlaces
 from simstate.simulation import Simulation
-from simstate.state import Snapshot, restore_snapshot, take_snapshot
 from simstate.step import Integrator
 from simstate.world import Reset, user_memory
 from simstate.world.random import WorldRandom
@@ -32,8 +30,8 @@ from simstate.world.worlds import worlds_of
 _COUNTS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
-class EnvWorlds(ABC):
-    """Configuration and memory of an environment, apart from its step.
+class EnvWorlds:
+    """Configuration and memory of an environment, apart from its terms and its step.
 
     All of it is in the ledger of its simulation. A tensor that is put on it as an
     attribute would be in no snapshot, and is refused.
@@ -171,36 +169,6 @@ class EnvWorlds(ABC):
             dtype, reset, None, unit, axes, shared,
         )  # fmt: skip
 
-    def snapshot(self, env_ids: Ids = None) -> Snapshot:
-        """Return everything that worlds need to continue exactly as they would have.
-
-        The simulation's slots and the environment's: clocks, commands, sums, histories,
-        random streams, what terms remember, and what curricula have changed.
-        """
-        self._begin_call()
-        rows = worlds_of(self.sim).select(env_ids)
-        self._check_parts()
-        return take_snapshot(worlds_of(self.sim), rows, ("sim", "env"))
-
-    def restore(self, snapshot: Snapshot, env_ids: Ids = None) -> None:
-        """Restore worlds from a snapshot; one world's fits all.
-
-        All of it is checked before anything is written. What worlds have in common
-        (curricula, counters) is restored together with all of them.
-        """
-        self._begin_call()
-        rows = worlds_of(self.sim).select(env_ids)
-        scopes = [f"env/{scope}/" for scope in self._scopes()]
-        restore_snapshot(worlds_of(self.sim), snapshot, rows, ("sim", "env"), scopes)
-
-    @abstractmethod
-    def _scopes(self) -> list[str]:
-        """Return the prefixes of the memory of each part."""
-
-    @abstractmethod
-    def _check_parts(self) -> None:
-        """Raise if a part remembers something that is in no slot."""
-
     xp: Any = torch
     """The module with functions of the tensors; `env.host` has NumPy."""
 
@@ -252,7 +220,7 @@ class EnvWorlds(ABC):
         """
         return phase(self, period_s)
 
-    def close(self) -> None:  # noqa: B027
+    def close(self) -> None:
         """Nothing is open: worlds are memory, which goes with the environment."""
 
     def _begin_call(self) -> None:

@@ -227,7 +227,8 @@ def is_within(values: Array, limits: Range) -> Array:
 
 def is_finite(w: ClassicWorlds) -> Array:
     """Return True where all of qpos and qvel is finite; shape (num_envs,)."""
-    return np.isfinite(w.qpos).all(axis=1) & np.isfinite(w.qvel).all(axis=1)
+    state = np.concatenate([w.qpos, w.qvel], axis=1)
+    return np.all(np.isfinite(state), axis=1)
 
 
 _SIGMOIDS: dict[str, Callable[[Array, float], Array]] = {
