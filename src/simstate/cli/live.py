@@ -55,9 +55,8 @@ def live_progress(out: Console, title: str, total: int) -> Generator[Report]:
 
 def progress_table(now: Progress, title: str, total: int, left: str) -> Table:
     """One update: the sums, the reward by term, and why episodes ended."""
-    table = new_table(f"{title}: update {now.iteration} of {total}")
-    table.add_column("what")
-    table.add_column("value", justify="right")
+    title = f"{title}: update {now.iteration} of {total}"
+    table = new_table(title, "what", ">value")
     if now.reward is not None and now.episode_length_s is not None:
         table.add_row("reward of an episode", f"{now.reward:.2f}")
         table.add_row("length of an episode", f"{now.episode_length_s:.1f} s")

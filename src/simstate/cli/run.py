@@ -72,8 +72,8 @@ class RunCommand:
     integrator: str | None = None
     """Step by this scheme, and report what it conserves and its order: euler, heun,
     midpoint, rk4, bs32, rkf45, dp54, rkf78, dop853, or mujoco for MuJoCo's own."""
-    attitude: Literal["lie", "high_order", "manifold"] = "lie"
-    """Method by which --integrator advances orientations."""
+    attitude: Literal["lie", "high_order", "manifold"] | None = None
+    """Method by which --integrator advances orientations; by default lie."""
     timestep: float | None = None
     """Time step of a model [s]; by default the model's own."""
     tolerance: float | None = None
@@ -135,8 +135,11 @@ class RunCommand:
         number("--seconds", self.seconds, more_than=0)
         if self.envs is not None:
             whole_number("--envs", self.envs, 1)
-        if self.integrator is None and (self.gravity or self.tolerance is not None):
-            raise InvalidInputError("--gravity and --tolerance need --integrator.")
+        options = (self.attitude, self.tolerance, self.gravity or None)
+        if self.integrator is None and any(x is not None for x in options):
+            raise InvalidInputError(
+                "--attitude, --gravity and --tolerance need --integrator."
+            )
         if self.what.endswith(".simrec"):
             raise InvalidInputError(
                 f"{self.what!r} is a recording: simstate replay {self.what} re-runs "

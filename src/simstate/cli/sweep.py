@@ -85,15 +85,10 @@ def _summarise(folder: Path, cells: list[Cell], out: Console) -> None:
 def _table(groups: dict[str, list[RunRecord]]) -> Table:
     from simstate.train.run_records import LENGTH, REWARD
 
-    table = new_table("Means over runs, ± standard deviation")
-    table.add_column("settings")
-    for header in (
-        "runs",
-        "reward of an episode",
-        "steps of an episode",
-        "best reward",
-    ):
-        table.add_column(header, justify="right")
+    table = new_table(
+        "Means over runs, ± standard deviation", "settings", ">runs",
+        ">reward of an episode", ">steps of an episode", ">best reward",
+    )  # fmt: skip
     for group, runs in groups.items():
         rewards = [v for run in runs if (v := run.final(REWARD)) is not None]
         steps = [v for run in runs if (v := run.final(LENGTH)) is not None]

@@ -366,9 +366,7 @@ class TrainCommand(TaskCommand):
 
 def _profile(spent: dict[str, float]) -> Table:
     """Return the core-seconds by part, as a table."""
-    table = new_table("Core-seconds")
-    for header in ("part", "s", "%"):
-        table.add_column(header, justify="left" if header == "part" else "right")
+    table = new_table("Core-seconds", "part", ">s", ">%")
     total = sum(spent.values())
     for part, seconds in [*spent.items(), ("all", total)]:
         table.add_row(part, f"{seconds:.1f}", f"{100.0 * seconds / total:.0f}")
