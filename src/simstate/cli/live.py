@@ -37,7 +37,7 @@ def live_progress(out: Console, title: str, total: int) -> Generator[Report]:
         return
     last = time.monotonic()
 
-    def tell(now: Progress) -> None:
+    def report(now: Progress) -> None:
         nonlocal last
         remaining = left(now)
         if time.monotonic() - last > EVERY_S or now.iteration >= total:
@@ -50,7 +50,7 @@ def live_progress(out: Console, title: str, total: int) -> Generator[Report]:
             )
             out.file.flush()  # who follows a log file wants to see it
 
-    yield tell
+    yield report
 
 
 def progress_table(now: Progress, title: str, total: int, left: str) -> Table:
