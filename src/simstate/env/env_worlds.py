@@ -15,7 +15,7 @@ from simstate.base.ids import Ids
 from simstate.engine import EngineCfg
 from simstate.entity import SceneEntities
 from simstate.env import events
-from simstate.env.backend import Backend, DeviceBackend, HostBackend
+from simstate.env.backend import Backend, HostBackend
 from simstate.env.env_cfg import EnvCfg, check_cfg
 from simstate.env.env_recorder import EnvRecorder
 from simstate.env.host_view import HostView, phase
@@ -81,9 +81,7 @@ class EnvWorlds:
         self.dtype: torch.dtype = getattr(torch, cfg.dtype)
         """The dtype of observations, rewards and actions."""
         is_host = worlds_of(self.sim).engine.state_is_live
-        self._backend: Backend = (
-            HostBackend() if is_host else DeviceBackend(self.device)
-        )
+        self._backend: Backend = HostBackend() if is_host else Backend(self.device)
         if self.max_episode_length < 1:
             raise InvalidInputError(
                 f"episode_length_s is {cfg.episode_length_s}, less than the "

@@ -51,6 +51,7 @@ class TermPlan:
         self._num_envs, self._ndim = env.num_envs, ndim
         self._most = ndim if most is None else most
         self._device = env.device
+        self._diverged = self._backend.array(env.sim.diverged)
         self._calls: list[tuple[str, Any, bool, bool]] = []
         before = False
         for term in terms:
@@ -89,6 +90,23 @@ class TermPlan:
             ledger.scope = ""
             fresh.unsettle()
         return found
+
+    def rows(self, dtype: torch.dtype) -> Any:
+        """Return what each term returns as a row, all finite; (terms, num_envs)."""
+        parts = self._backend.empty((len(self._terms), self._num_envs), dtype)
+        for k, value in enumerate(self.run()):
+            parts[k] = value
+        self.check_finite(parts)
+        return parts
+
+    def check_finite(self, parts: Any) -> None:
+        """Raise for the first term with a value that is not finite in its row."""
+
+        def error(invalid: Any) -> InvalidInputError:
+            term, world = (int(axis[0]) for axis in self._backend.xp.where(invalid))
+            return self._terms[term].not_finite_error(float(parts[term, world]), world)
+
+        self._backend.check_finite(parts, self._diverged, error)
 
     def _converted(self, value: Any, term: Term) -> Any:
         """Return what a term has returned as an array, if it has the right shape."""
@@ -142,30 +160,18 @@ class RewardSum:
         """Weighted sum of each term in the episode; shape (num_envs, terms)."""
         self._env, self._backend = env, backend
         self._arrays = backend.array(self._weights), backend.array(self._sums)
-        self._diverged = backend.array(env.sim.diverged)
         self._plan = TermPlan(env, self.terms, 1)
 
     def compute(self) -> Any:
         """The reward of this step, added to the episode's; (num_envs,)."""
         env, backend = self._env, self._backend
-        parts = backend.empty((max(len(self.terms), 1), env.num_envs), env.dtype)
         if not self.terms:
-            parts[:] = 0.0
-            return parts[0]
-        for k, value in enumerate(self._plan.run()):
-            parts[k] = value
-        backend.check_finite(
-            parts, self._diverged, lambda invalid: self._error(parts, invalid)
-        )
+            return backend.constant([0.0] * env.num_envs, env.dtype)
+        parts = self._plan.rows(env.dtype)
         weights, sums = self._arrays
         parts *= backend.cast(weights * env.step_dt, env.dtype)[:, None]
         sums += parts.T
         return backend.ordered_sum(parts)
-
-    def _error(self, parts: Any, invalid: Any) -> InvalidInputError:
-        """The error of the first term that returned a value which is not finite."""
-        term, world = (int(axis[0]) for axis in self._backend.xp.where(invalid))
-        return self.terms[term].not_finite_error(float(parts[term, world]), world)
 
     def episode_sum(self, name: str) -> Tensor:
         """Return the weighted sum of a term since the last reset; shape (num_envs,)."""

@@ -41,9 +41,7 @@ class WholeReward(RewardSum):
             raise term.shape_error(value, f"({env.num_envs},)")
         reward = backend.empty((1, env.num_envs), env.dtype)
         reward[0] = value
-        backend.check_finite(
-            reward, self._diverged, lambda invalid: self._error(reward, invalid)
-        )
+        self._plan.check_finite(reward)
         self._arrays[1][:] += reward.T
         return reward[0]
 
