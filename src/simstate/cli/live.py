@@ -14,7 +14,7 @@ from rich.table import Table
 from simstate.base.table_style import new_table
 
 if TYPE_CHECKING:
-    from simstate.train.progress import Progress, Report
+    from simstate.train.training_logs import Progress, Report
 
 EVERY_S = 2.0
 """Time between two printed lines without a terminal [s]."""

@@ -25,7 +25,6 @@ from simstate.env.commands import (
 )
 from simstate.env.contracts import contract
 from simstate.env.control_action import ControlActionCfg
-from simstate.env.ended_episodes import EndedEpisodes
 from simstate.env.entity_cfg import SceneEntityCfg
 from simstate.env.env import Env
 from simstate.env.env_cfg import (
@@ -36,6 +35,7 @@ from simstate.env.env_cfg import (
     ObservationGroupCfg,
     ObservationTermCfg,
     RewardTermCfg,
+    SymmetryCfg,
     TerminationTermCfg,
 )
 from simstate.env.gait_command import GaitCommandCfg
@@ -46,8 +46,8 @@ from simstate.env.observation_noise import GaussianNoise, SensorNoise, UniformNo
 from simstate.env.pose_command import PointCommandCfg, PoseCommandCfg
 from simstate.env.scene_needs import moves_com
 from simstate.env.symmetry import mirrors
-from simstate.env.symmetry_cfg import SymmetryCfg
 from simstate.env.task_space_action import TaskSpaceActionCfg
+from simstate.env.term_plan import EndedEpisodes
 from simstate.env.train_cfg import TrainCfg
 
 __all__ = [

@@ -20,14 +20,13 @@ from simstate.env import (
 )
 from simstate.env.divergence_log import DivergenceLog
 from simstate.env.drivers import ActionTerms, CommandTerms, EventSchedule
-from simstate.env.ended_episodes import EndedEpisodes
 from simstate.env.env_cfg import END_KINDS
 from simstate.env.env_worlds import EnvWorlds
 from simstate.env.groups import Columns, ObservationGroups, Observations
 from simstate.env.memory_check import Parts
 from simstate.env.metrics import Metrics
 from simstate.env.symmetry import Symmetry
-from simstate.env.term_plan import EpisodeEnd, RewardSum
+from simstate.env.term_plan import EndedEpisodes, EpisodeEnd, RewardSum
 from simstate.env.terms import Term
 from simstate.env.whole_reward import InfoTerms, WholeReward
 from simstate.state import Snapshot, restore_snapshot, take_snapshot

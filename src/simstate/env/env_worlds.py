@@ -20,10 +20,10 @@ from simstate.env.env_cfg import EnvCfg, check_cfg
 from simstate.env.env_recorder import EnvRecorder
 from simstate.env.host_view import HostView, phase
 from simstate.env.scene_needs import scene_for_events
-from simstate.env.terrain_places import TerrainPlaces
+from simstate.scene.terrain import Terrain, TerrainCfg
 from simstate.simulation import Simulation
 from simstate.step import Integrator
-from simstate.world import Reset, user_memory
+from simstate.world import Ledger, Reset, user_memory
 from simstate.world.random import WorldRandom
 from simstate.world.worlds import worlds_of
 
@@ -282,3 +282,34 @@ def check_lengths(steps: Tensor, num_envs: int) -> None:
             name="episode_length_buf",
             shape=steps.shape,
         )
+
+
+class TerrainPlaces:
+    """A level and a column for each world, which curricula may change.
+
+    Worlds begin on the levels in turn, and stay in their column.
+    """
+
+    def __init__(
+        self, cfg: TerrainCfg, ledger: Ledger, first_world: int, dtype: torch.dtype
+    ) -> None:
+        self.terrain = Terrain(cfg)
+        """The ground: heights and origins."""
+        ids = torch.arange(first_world, first_world + ledger.num_envs)
+        self.column = _slot(ledger, "column", ids % cfg.columns)
+        """The column of each world; int64, shape (num_envs,)."""
+        self.level = _slot(ledger, "level", ids // cfg.columns % cfg.levels)
+        """The level of each world, 0 the easiest; int64, shape (num_envs,)."""
+        self._origins = torch.as_tensor(
+            self.terrain.origins, dtype=dtype, device=ledger.device
+        )
+
+    def origins(self, env_ids: Tensor) -> Tensor:
+        """The middle of these worlds' tiles, on the ground [m]; shape (n, 3)."""
+        return self._origins[self.level[env_ids], self.column[env_ids]]
+
+
+def _slot(ledger: Ledger, name: str, values: Tensor) -> Tensor:
+    return ledger.memory(
+        f"env/terrain/{name}", (), torch.int64, reset=None, initial=values, owner="env"
+    ).tensor

@@ -1,8 +1,9 @@
-"""TermPlan: calls of terms, bound once; rewards and ends are computed by such plans."""
+"""TermPlan: calls of terms, bound once, which compute rewards and ends of episodes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -314,3 +315,30 @@ class EpisodeEnd:
         """Return the number of these worlds that each term ended."""
         counts = int_list(self.reasons[env_ids].sum(0))
         return dict(zip(self.names, counts, strict=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndedEpisodes:
+    """Rewards, metrics and reasons of the episodes that ended in a step.
+
+    Every tensor has one entry for each of the n worlds in `env_ids`.
+    """
+
+    env_ids: Tensor
+    """The worlds, ascending, int64; shape (n,)."""
+    length: Tensor
+    """Environment steps of the episode, int64; shape (n,)."""
+    returns: Tensor
+    """Sum of the rewards; shape (n,)."""
+    rewards: dict[str, Tensor]
+    """Part of each reward term in it, weighted; shape (n,) each."""
+    metrics: dict[str, Tensor]
+    """Value of each metric; shape (n,) each."""
+    reasons: dict[str, Tensor]
+    """True where a termination term ended the world; bool, shape (n,) each."""
+    kinds: dict[EndKind, Tensor]
+    """True where the end was a failure, a success, …; bool, shape (n,) each."""
+
+    def reason(self, row: int) -> str:
+        """Return the names of the terms that ended a world, joined by commas."""
+        return ",".join(name for name, ended in self.reasons.items() if ended[row])

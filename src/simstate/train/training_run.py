@@ -48,11 +48,16 @@ from simstate.train.early_stopping import EarlyStopping
 from simstate.train.episodes import EpisodeStatistics, SeenRanges
 from simstate.train.explicit_ppo import ExplicitPPO
 from simstate.train.film import Film
-from simstate.train.progress import Progress, Report, no_report
 from simstate.train.run_cfg import RunCfg, check_no_code
 from simstate.train.run_file import check_task_file, described_run, write_run_file
 from simstate.train.run_memory import check_memory
-from simstate.train.training_logs import TrainingLog, open_logs
+from simstate.train.training_logs import (
+    Progress,
+    Report,
+    TrainingLog,
+    no_report,
+    open_logs,
+)
 
 MANY_ROWS = 4096
 """Rows of a mini-batch from which on an update is split over threads."""

@@ -20,7 +20,7 @@ from simstate.base.files import replacing
 from simstate.env import Env
 from simstate.sensors.watch_camera import VIEW
 from simstate.train.evaluate import Act
-from simstate.view.tiles import tiled
+from simstate.view.grid import tiled
 
 Frame = np.ndarray
 """Colours 0 … 255, uint8; shape (height, width, 3)."""
