@@ -54,10 +54,9 @@ osmesa:
 screenshots: $(READY)-test
 	$(BIN)/python docs/screenshots.py
 
-# The inner loop: formulas, states, worlds, the ledger and the command line, on one engine.
+# The inner loop: the tests marked `fast`, on one engine.
 test-fast: $(READY)-test
-	$(BIN)/pytest -q -n auto --dist loadfile -k 'not warp' tests/math tests/entity tests/scene \
-		tests/base/test_files.py tests/world/test_freshness.py tests/base/test_ids.py tests/test_layers.py tests/world/test_transactions.py
+	$(BIN)/pytest -q -n auto --dist loadfile -k 'not warp' -m 'fast and not soak'
 
 # Seeded faults in jobs of users: Ctrl-C, kill −9, a full disk and others. A seed that
 # fails prints the command that plays it again.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
 
 import mujoco
 import numpy as np
@@ -91,6 +93,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LoadRow = Callable[[mujoco.MjModel, Tensor], mujoco.MjData]
+
+
+def pytest_ignore_collect(
+    collection_path: Path, config: pytest.Config
+) -> Literal[True] | None:
+    """Skip files without a fast test under `-m fast…`: to import all takes a minute."""
+    if not config.option.markexpr.startswith("fast") or collection_path.suffix != ".py":
+        return None
+    return None if "mark.fast" in collection_path.read_text() else True
 
 
 @pytest.fixture(params=["native", "warp"])

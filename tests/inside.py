@@ -7,26 +7,30 @@ wherever one exists.
 
 from __future__ import annotations
 
+import dataclasses
 import queue
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import mujoco
 import numpy as np
+import torch
 from torch import Tensor
 
 from simstate import Simulation
-from simstate.base import compiled_core
+from simstate.base import archive, compiled_core, files, mujoco_version
 from simstate.base.ids import Selection
-from simstate.engine import Engine, Stage, field_layout
+from simstate.engine import Engine, Stage, field_layout, memory_budget, native
 from simstate.engine.core import integrator
-from simstate.entity import Entity
+from simstate.entity import Entity, other_names
 from simstate.entity.data import EntityData
 from simstate.integrate import Process
+from simstate.scene import physics_options
 from simstate.step.mujoco_stepper import MujocoStepper
 from simstate.step.stepping_host import StepRecorder, forcing_of
 from simstate.step.stepping_host import stepper_of as advancing_stepper_of
@@ -81,6 +85,26 @@ def mass_flow_of(sim: Simulation) -> Any:
 def is_bracket_compiled() -> bool:
     """Return True if calls are made atomic by the compiled bracket."""
     return calls._bracket is not None  # pyright: ignore[reportPrivateUsage]
+
+
+def compiled_saved(pieces: list[tuple[np.ndarray, np.ndarray, bool]]) -> Any:
+    """Return memory of a call as the compiled bracket saves it."""
+    return calls._bracket.Saved(pieces, frozenset())  # pyright: ignore
+
+
+def undo_in_children(made: object) -> None:
+    """Undo the open calls of `made` in forked processes, as those of a simulation."""
+    calls._known.add(made)  # pyright: ignore[reportPrivateUsage]
+
+
+def defer_interrupts() -> None:
+    """Defer Ctrl-C within calls, as simulations without the compiled bracket do."""
+    calls._interrupts.install()  # pyright: ignore[reportPrivateUsage]
+
+
+def write_detectors() -> set[Callable[..., bool]]:
+    """Return the functions that detect writes to tensors: compiled and in Python."""
+    return {calls.changed, calls._compare}  # pyright: ignore[reportPrivateUsage]
 
 
 # Memory.
@@ -225,6 +249,456 @@ def draw_as_on_a_device(monkeypatch: pytest.MonkeyPatch, rng: WorldRandom) -> No
     """Make random streams on the host take the path of those on a device."""
     monkeypatch.setattr(rng, "_on_host", False)
     monkeypatch.setattr(rng, "_in_core", False)
+
+
+def advance_within(integrator_: Any, span: float, budget: int) -> None:
+    """Advance the worlds of an adaptive integrator up to its first break."""
+    integrator_._core.advance(None, span, budget, False, None)
+
+
+def after_warp_forward(
+    monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], None]
+) -> None:
+    """Call a function with the engine after each forward pass of warp."""
+    from simstate.engine.warp import WarpEngine  # loads Warp
+
+    own = WarpEngine._compute_forward  # pyright: ignore[reportPrivateUsage]
+
+    def changed(engine: Any) -> None:
+        own(engine)
+        change(engine)
+
+    monkeypatch.setattr(WarpEngine, "_compute_forward", changed)
+
+
+def set_free_memory(
+    monkeypatch: pytest.MonkeyPatch, of_machine: int, of_container: int
+) -> None:
+    """Set the free memory that is found [bytes]."""
+    monkeypatch.setattr(memory_budget, "_free_of_machine", lambda: of_machine)
+    monkeypatch.setattr(memory_budget, "_free_of_container", lambda: of_container)
+
+
+def set_installed(
+    monkeypatch: pytest.MonkeyPatch, version_of: Callable[[str], str | None]
+) -> None:
+    """Set the versions of packages that are found installed."""
+    monkeypatch.setattr(mujoco_version, "_installed", version_of)
+
+
+def set_install_folder(monkeypatch: pytest.MonkeyPatch, folder: Path | None) -> None:
+    """Set the folder in which MuJoCo's library is looked up."""
+    monkeypatch.setattr(mujoco_version, "_folder", lambda: folder)
+
+
+def set_late_worlds(monkeypatch: pytest.MonkeyPatch, num_envs: int) -> None:
+    """Set the worlds in which a field that is bound late is computed at a time."""
+    monkeypatch.setattr(native, "_LATE_WORLDS", num_envs)
+
+
+def compute_defaults_always(monkeypatch: pytest.MonkeyPatch, entity: Entity) -> None:
+    """Compute the state at reset each time, as after a change of the defaults."""
+    monkeypatch.setattr(type(entity), "_defaults_changed", lambda self, rows: True)
+
+
+def keep_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the sizes of a scene's models as their files state them."""
+    monkeypatch.setattr(physics_options, "_settle_sizes", lambda *_: None)
+
+
+# Formulas and parts of modules.
+
+
+def array_from(data: bytes) -> np.ndarray:
+    """Return an array of an archive."""
+    return archive._array(data)  # pyright: ignore[reportPrivateUsage]
+
+
+def part_prefix(target: Path) -> str:
+    """Return the start of the names of a file's unfinished parts."""
+    return files._prefix(target)  # pyright: ignore[reportPrivateUsage]
+
+
+def names_of_others() -> Mapping[str, str]:
+    """Return the names of quantities in other libraries, and their names here."""
+    return other_names._OTHER_NAMES  # pyright: ignore[reportPrivateUsage]
+
+
+def sensor_kinds() -> Mapping[str, object]:
+    """Return the contracts of MuJoCo's types of sensors, by type."""
+    from simstate.entity import model_sensors
+
+    return model_sensors._KINDS  # pyright: ignore[reportPrivateUsage]
+
+
+def share_in_step(env: Any, touching: Tensor, *gait: Any) -> Tensor:
+    """Return the share of the feet that touch when a gait requires it."""
+    from simstate.env import rewards
+
+    return rewards._in_step(env, touching, *gait)  # pyright: ignore
+
+
+def forget_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the tasks that were registered."""
+    from simstate.env import tasks
+
+    monkeypatch.setattr(tasks, "_registered", {})
+
+
+def tables_of(model: Any) -> Sequence[Any]:
+    """Return the tables of a propeller."""
+    return model._tables
+
+
+def root_of(flight: Any, name: str) -> Any:
+    """Return the free root of an aircraft."""
+    return flight._roots[name]
+
+
+def degree_of(path: Path, text: str) -> int:
+    """Return the degree of a gravity field, as its file states it."""
+    from simstate.space import coefficients
+
+    return coefficients._degree(path, text)  # pyright: ignore
+
+
+def set_pole(
+    monkeypatch: pytest.MonkeyPatch, at: Callable[[Any, np.ndarray], np.ndarray]
+) -> None:
+    """Set the motion of the Earth's pole."""
+    from simstate.space.rotation import EarthRotation
+
+    monkeypatch.setattr(EarthRotation, "_pole_at", at)
+
+
+def measures_of(touches: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Return gaps, speeds and turns of the pairs that may touch."""
+    return touches._measure()
+
+
+def pairs_of(touches: Any) -> Tensor:
+    """Return the pairs of geoms that may touch; shape (pairs, 2)."""
+    return touches._pairs
+
+
+def thickness_of(touches: Any) -> Tensor:
+    """Return the half thickness of the pairs that may touch [m]."""
+    return touches._thickness()
+
+
+def touches_in(touches: Any, worlds: list[int]) -> Mapping[int, Any]:
+    """Return the touches of worlds, as they are now."""
+    return touches._find(torch.tensor(worlds))
+
+
+def known_touches(touches: Any) -> Sequence[Any]:
+    """Return the touches of each world at the start of the step."""
+    return touches._known
+
+
+def doubt_of(problem: Any, x: np.ndarray) -> np.ndarray:
+    """Return the factors by which outliers count less in an identification."""
+    return problem._found_doubt(x)
+
+
+def scratch_of(sim: Simulation) -> Simulation:
+    """Return the scratch worlds in which the futures of a simulation were run."""
+    from simstate.study import scratch_worlds
+
+    return scratch_worlds._scratch[sim][0].made  # pyright: ignore
+
+
+# Training.
+
+
+def gather(run: Any) -> None:
+    """Collect the steps of one update of a training run."""
+    run._gather(run._worlds.get_observations())
+
+
+def explicit_critic_of(algorithm: Any) -> Any:
+    """Return the critic as the explicit update evaluates it."""
+    return algorithm._critic
+
+
+def learn_from(sac: Any, buffer: object, fresh: object, **changes: Any) -> None:
+    """Let a soft actor-critic learn from given steps, and change its settings."""
+    sac._replay = buffer
+    sac._fresh.append(fresh)
+    sac._cfg = dataclasses.replace(sac._cfg, **changes)
+
+
+def set_log_temperature(sac: Any, value: float) -> None:
+    """Set the logarithm of a soft actor-critic's temperature."""
+    sac._log_temperature.data.fill_(value)
+
+
+def worker_env(held: Any) -> Any:
+    """Return the environment that a worker of Ray holds."""
+    return held._held._env
+
+
+# The command line.
+
+
+def dispersion_table(command: Any, rows: Sequence[object]) -> Any:
+    """Return the table that `simstate dispersions` prints."""
+    return command._table(rows)
+
+
+def display_on(stream: Any) -> Any:
+    """Return the display of a command in progress."""
+    from simstate.cli.console import _Display  # pyright: ignore[reportPrivateUsage]
+
+    return _Display(stream)
+
+
+def spread(values: list[float]) -> str:
+    """Return mean and spread of the runs of a sweep, as they are printed."""
+    from simstate.cli import sweep
+
+    return sweep._spread(values)  # pyright: ignore[reportPrivateUsage]
+
+
+def names_policy(viewed: Any) -> bool:
+    """Return True if what the command names is a policy."""
+    return viewed._is_policy()
+
+
+def joint_labels(trajectory: Any, per: str) -> list[str]:
+    """Return the labels of a trajectory's joints, with units."""
+    return trajectory._joint_labels(per)
+
+
+# Recordings.
+
+
+def replace_attach(
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Callable[[str, bytes], None], str, bytes], None],
+) -> None:
+    """Call `change(attach, name, data)` in place of attaching data to a recording."""
+    from simstate.record.container_writer import ContainerWriter  # loads mcap
+
+    own = ContainerWriter._attach  # pyright: ignore[reportPrivateUsage]
+
+    def attach(self: Any, name: str, data: bytes) -> None:
+        change(partial(own, self), name, data)
+
+    monkeypatch.setattr(ContainerWriter, "_attach", attach)
+
+
+def delay_writes(monkeypatch: pytest.MonkeyPatch, wait: Callable[[], bool]) -> None:
+    """Wait before each block of a recording is written."""
+    from simstate.record.container_writer import ContainerWriter  # loads mcap
+
+    own = ContainerWriter._write  # pyright: ignore[reportPrivateUsage]
+
+    def slow(self: Any, *args: Any) -> None:
+        assert wait()
+        own(self, *args)
+
+    monkeypatch.setattr(ContainerWriter, "_write", slow)
+
+
+def writer_of(recorder: Any) -> Any:
+    """Return the writer of a recorder's file."""
+    return recorder._writer
+
+
+def file_of(recorder: Any) -> Any:
+    """Return the open file of a recorder."""
+    return recorder._writer._file
+
+
+def has_finished(recorder: Any) -> bool:
+    """Return True if the thread that writes a recording has ended."""
+    return recorder._writer._finished
+
+
+def write_block(recorder: Any) -> None:
+    """Pass what is buffered to the thread that writes a recording."""
+    recorder._write_block()
+
+
+def is_closed(recording: Any) -> bool:
+    """Return True if the file of a recording that was read is closed."""
+    return recording._file._file.closed
+
+
+def kept_steps(course: Any) -> Mapping[int, Any]:
+    """Return the states that a recorded course keeps, by step."""
+    return course._kept
+
+
+def is_same_array(one: np.ndarray, other: np.ndarray) -> bool:
+    """Return True if a replayed array is the recorded one."""
+    from simstate.data.replay import demonstrations
+
+    return demonstrations._is_same(one, other)  # pyright: ignore
+
+
+def set_fewest_samples(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Set the fewest samples that a shared page has."""
+    from simstate.data.replay import sharing
+
+    monkeypatch.setattr(sharing, "_FEWEST_SAMPLES", number)
+
+
+# The viewer.
+
+
+def draw_now(viewer: Any) -> None:
+    """Draw a frame, although no client is connected."""
+    viewer._frames = 0
+    viewer.show()
+
+
+def let_draw(viewer: Any) -> None:
+    """Let the next `sync` draw, although the last frame was just drawn."""
+    viewer._next = 0.0
+
+
+def status_of(viewer: Any) -> str:
+    """Return the line on the state of the viewer's worlds."""
+    return viewer._status(0.0)
+
+
+def actions_of(viewer: Any) -> Any:
+    """Return the actions that the controls of a viewer call."""
+    return viewer.panel._actions
+
+
+def num_requests(session: Any) -> int:
+    """Return the number of requests that a session has not answered."""
+    return session._requests.qsize()
+
+
+def demonstration_path(viewer: Any) -> Path:
+    """Return the temporary file of a demonstration."""
+    return viewer.demonstration._path
+
+
+def meshes_of(viewer: Any) -> Sequence[Any]:
+    """Return the meshes of the bodies that a viewer shows."""
+    return viewer.picture._geometry.meshes
+
+
+def grounds_of(viewer: Any) -> Sequence[Any]:
+    """Return the floors that a viewer shows, each with its geom."""
+    return viewer.picture._geometry._grounds
+
+
+def is_painted(viewer: Any, overlay: str) -> bool:
+    """Return True if an overlay has been drawn."""
+    return overlay in viewer.picture._paintings
+
+
+def handles_of(viewer: Any, overlay: str) -> Mapping[str, Any]:
+    """Return the parts of an overlay as viser holds them, by name."""
+    return viewer.picture._paintings[overlay]._handles
+
+
+def labels_of(viewer: Any, overlay: str) -> Sequence[Any]:
+    """Return the labels of an overlay."""
+    return viewer.picture._paintings[overlay]._labels
+
+
+def set_overlay(viewer: Any, overlay: str, draw: Callable[[Any], Any]) -> None:
+    """Draw an overlay by another function."""
+    viewer.picture._draws[overlay] = draw
+
+
+def asked_label(viewer: Any) -> Any:
+    """Return the label at the element that a client asked about."""
+    return viewer.picture.asked._label
+
+
+def companion_parts(viewer: Any) -> Sequence[tuple[Any, int]]:
+    """Return the meshes of the worlds that are compared, each with its body."""
+    return viewer.picture._companion._parts
+
+
+def soft_parts(viewer: Any) -> Sequence[tuple[int, Any, Any]]:
+    """Return row, surface and handle of the soft bodies that a viewer shows."""
+    return viewer.picture._soft._parts
+
+
+def turns_from_z(directions: np.ndarray) -> np.ndarray:
+    """Return the quaternions that turn the z axis to directions."""
+    from simstate.view import paint
+
+    return paint._from_z(directions)  # pyright: ignore[reportPrivateUsage]
+
+
+def server_of(viewer: Any) -> Any:
+    """Return viser's server."""
+    return viewer._server
+
+
+def server_thread(viewer: Any) -> Any:
+    """Return the thread of viser's server."""
+    return viewer._server._websock_server._server_thread
+
+
+def handled_messages(viewer: Any) -> Sequence[type]:
+    """Return the kinds of messages that viser's server handles."""
+    return list(viewer._server._websock_server._incoming_handlers)
+
+
+def num_waiting_messages(viewer: Any) -> int:
+    """Return the number of messages that wait for slow clients."""
+    buffer = viewer._server._websock_server._broadcast_buffer
+    return len(buffer.message_from_id)
+
+
+def controls_of(viewer: Any) -> dict[str, Any]:
+    """Return the controls of a viewer, by viser's id."""
+    return dict(viewer._server.gui._gui_input_handle_from_uuid)
+
+
+def callbacks_of(control: Any) -> Any:
+    """Return the functions that a control calls on a change of its value."""
+    return control._impl.update_cb
+
+
+def size_of(drawing: Any) -> float:
+    """Return the size of the scene that an offscreen drawing found [m]."""
+    return drawing._size
+
+
+def forget_renderers() -> None:
+    """Forget the renderers of all worlds."""
+    from simstate.view import renderers
+
+    renderers._kept.clear()  # pyright: ignore[reportPrivateUsage]
+
+
+def remove_opengl(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw as where no OpenGL library works, before the user was informed."""
+    from simstate.view import opengl, renderers
+
+    monkeypatch.setattr(opengl, "_contexts", [None])
+    monkeypatch.setattr(renderers, "_noted", set())
+
+
+def opengl_candidates() -> list[str]:
+    """Return the OpenGL libraries that are tried."""
+    from simstate.view import opengl
+
+    return opengl._candidates()  # pyright: ignore[reportPrivateUsage]
+
+
+def opengl_backend(
+    monkeypatch: pytest.MonkeyPatch, probe: str, candidates: list[str]
+) -> str | None:
+    """Return the library that a probe of at most a second finds."""
+    from simstate.view import opengl
+
+    monkeypatch.setattr(opengl, "_PROBE", probe)
+    monkeypatch.setattr(opengl, "_PROBE_SECONDS", 1.0)
+    monkeypatch.setattr(opengl, "_candidates", lambda: candidates)
+    return opengl.backend.__wrapped__()
 
 
 # Behaviour.

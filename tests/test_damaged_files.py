@@ -17,6 +17,8 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from tests.inside import replace_attach
+from tests.raised import raises
 from tests.record.conftest import drive, scene
 from tests.soak import SOAK
 
@@ -24,7 +26,7 @@ from simstate import EntityCfg, SceneCfg, SimStateError, Simulation, SnapshotErr
 from simstate.data.datasets import read_hdf5
 from simstate.data.replay import replay
 from simstate.env.motion_files import read_motion
-from simstate.record import Recording, container_writer, header, recorder
+from simstate.record import Recording, header, recorder
 from simstate.space import read_gfc
 from simstate.space.coefficients import SHIPPED
 from simstate.state import Snapshot
@@ -215,7 +217,7 @@ def test_a_name_that_is_not_utf_8(tmp_path):
 
     text = ARM.replace("KP", "3").replace("elbow", "coud\xe9")
     (tmp_path / "a.xml").write_bytes(text.encode("latin-1"))
-    with pytest.raises(SimStateError, match=r"a\.xml.*not UTF-8"):
+    with raises(SimStateError, file="a.xml"):
         Simulation(SceneCfg(entities={"arm": EntityCfg(model=tmp_path / "a.xml")}))
 
 
@@ -259,12 +261,11 @@ def test_nested_texts_of_a_recording(tmp_path, monkeypatch, place):
             lambda x, **k: NESTED.decode() if "arrays" in x else dumps(x, **k),
         )
     else:
-        attach = container_writer.ContainerWriter._attach
 
-        def nested(self, name, data):
-            attach(self, name, NESTED if name == place else data)
+        def nested(attach, name, data):
+            attach(name, NESTED if name == place else data)
 
-        monkeypatch.setattr(container_writer.ContainerWriter, "_attach", nested)
+        replace_attach(monkeypatch, nested)
     recorded(path)
     with pytest.raises(SimStateError, match=r"a\.simrec"):
         replay(path)
@@ -293,15 +294,13 @@ def test_headers_of_recordings_that_make_no_sense(tmp_path, monkeypatch, changes
      ("snapshot/2", "snapshot/x")],
 )  # fmt: skip
 def test_attachments_that_are_missing_or_misnamed(tmp_path, monkeypatch, name, given):
-    attach = container_writer.ContainerWriter._attach
-
-    def changed(self, other, data):
+    def changed(attach, other, data):
         if other != name:
-            attach(self, other, data)
+            attach(other, data)
         elif given is not None:
-            attach(self, given, data)
+            attach(given, data)
 
-    monkeypatch.setattr(container_writer.ContainerWriter, "_attach", changed)
+    replace_attach(monkeypatch, changed)
     path = recorded(tmp_path / "a.simrec")
     with pytest.raises(SimStateError, match=rf"a\.simrec.*{given or name}"):
         replay(path)
@@ -375,7 +374,7 @@ def test_unnormalised_gravity_fields_of_a_high_degree(tmp_path):
     wanted = sqrt(Fraction(9, 10**380) / squared)
     assert float(read.c[100, 100]) == pytest.approx(wanted, rel=1e-9)
     path = unnormalised(tmp_path / "b.gfc", 400, "gfc 400 399 1.0 0.0")
-    with pytest.raises(SimStateError, match=r"degree 400 and order 399 of .*b\.gfc"):
+    with raises(SimStateError, name="norm"):
         read_gfc(path)
 
 

@@ -37,7 +37,7 @@ CHANGES = {
     "engine/warp.py: owner.…": "arrays of the Warp model, which the engine has created",
     "engine/warp_start.py: wp.config.log_level": "Warp's setting for the process",
     "engine/warp_on_demand.py: model.geom_group": "a copy of the model",
-    "simulation.py: slot.initial": "the first state is known when all slots are there",
+    "step/world_assembly.py: slot.initial": "known when all slots are there",
     "simulation.py: self.divergence.mode": "a property that delegates",
     "step/conservation.py: kept.opt.density": "a copy of the user's model",
     "step/conservation.py: kept.opt.viscosity": "likewise",

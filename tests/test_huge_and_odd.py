@@ -8,6 +8,7 @@ import sys
 import mujoco
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate import (
     EntityCfg,
@@ -37,7 +38,7 @@ def test_a_hundred_million_worlds_are_refused_before_any_is_made(engine):
 
 def test_a_batch_that_does_not_fit_is_refused(engine, monkeypatch):
     monkeypatch.setattr(memory_budget, "free_memory", lambda device: 1_000_000)
-    with pytest.raises(InvalidInputError, match=r"need about .* and 1 MB are free"):
+    with raises(InvalidInputError, name="num_envs"):
         Simulation(CUBE, 4000, engine=engine)
     Simulation(CUBE, 7, engine=engine)
 
@@ -71,7 +72,7 @@ print((used() - before) / 20_000 / native_bytes(many.model))
 def test_a_file_of_another_kind_says_what_can_be_read(tmp_path, text):
     path = tmp_path / "it.xml"
     path.write_text(text)
-    with pytest.raises(ModelError, match=r"it\.xml.*MJCF.*<mujoco>.*URDF.*<robot>"):
+    with raises(ModelError, file="it.xml"):
         Simulation(SceneCfg(entities={"it": EntityCfg(model=str(path))}), 2)
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.fast
+
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "simstate"
 TOP = ("__init__", "__main__")

@@ -83,7 +83,7 @@ def test_a_machine_without_a_compiler_skips(monkeypatch):
             "get_config_var",
             lambda name, link=link: link if name == "LDSHARED" else real(name),
         )
-        tracer._build.cache_clear()
+        tracer.build.cache_clear()
         with pytest.raises(pytest.skip.Exception, match=why):
             tracer.traced(lambda: None)
-    tracer._build.cache_clear()
+    tracer.build.cache_clear()

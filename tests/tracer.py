@@ -81,7 +81,7 @@ def lines_of(call: Callable[[], object]) -> int:
 
 
 @cache
-def _build() -> Any:
+def build() -> Any:
     """Return the compiled module, or the reason for which there is none."""
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     with tempfile.TemporaryDirectory(prefix="simstate-tracer-") as folder:
@@ -116,7 +116,7 @@ def compile_library(source: Path, built: Path) -> str | None:
 
 def compiled() -> Any:
     """Return the compiled module; skip the test where it cannot be built."""
-    built = _build()
+    built = build()
     if isinstance(built, str):
         pytest.skip(f"tests/tracer.c cannot be compiled: {built}.")
     return built

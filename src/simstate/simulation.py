@@ -2,44 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
 import mujoco
 import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.base.checks import (
-    as_device,
-    check_finite,
-    instance_of,
-    one_of,
-    whole_number,
-)
-from simstate.base.errors import (
-    DivergenceError,
-    InvalidInputError,
-    not_copied,
-    unknown_name,
-)
-from simstate.base.ids import Ids, Selection, Values, as_values, everything
+from simstate.base.checks import as_device, one_of, whole_number
+from simstate.base.errors import DivergenceError, InvalidInputError, not_copied
+from simstate.base.ids import Ids, Selection, Values
 from simstate.base.notebook import html_summary
-from simstate.engine import (
-    CONSTANT_INPUTS,
-    STATE_FIELDS,
-    EngineCfg,
-    LastEvaluated,
-    RawData,
-    Stage,
-    make_engine,
-)
+from simstate.engine import EngineCfg, LastEvaluated, RawData, make_engine
 from simstate.entity import Entity, SceneEntities
 from simstate.entity.dynamics import SceneDynamics
 from simstate.entity.relative import Relative
-from simstate.entity.state_writes import default_writes, defaults_changed
+from simstate.entity.state_writes import changed_default_writes
 from simstate.record import SimRecorder, reads_of
 from simstate.scene import SceneCfg, build_scene
 from simstate.scene.build import BuiltScene
@@ -63,39 +45,26 @@ from simstate.step.crossings import (
     Event,
     EventFunction,
     PeriodicTask,
-    check_multiple,
-    free_name,
 )
 from simstate.step.divergence import Divergence, OnDivergence
-from simstate.step.forces.force_parameters import by_world, numbers
 from simstate.step.forces.scene_force import ForceModel
-from simstate.step.forcing import Forcing
 from simstate.step.history import History, Recorded
-from simstate.step.integration import make_integration
-from simstate.step.mujoco_stepper import MujocoStepper
 from simstate.step.processes import DrivingNoise, Process
-from simstate.step.run_loop import (
-    RunResult,
-    check_ahead,
-    is_at,
-    run_steps,
-    run_timeline,
-)
+from simstate.step.run_loop import RunResult, run_until, times_of
 from simstate.step.stepper import Stepper
+from simstate.step.stepper_stack import StepperStack
 from simstate.step.stepping_host import StepRecorder
 from simstate.step.stochastic.stochastic import Integrator
-from simstate.step.timeline import Timeline
 from simstate.step.touching import contact_timestep
+from simstate.step.world_assembly import make_worlds, write_first_state
 from simstate.view import Course, start_offscreen, start_viewer, thumbnail
-from simstate.world import Ledger, Reset, Write, user_memory
-from simstate.world.freshness import Freshness, Mode
+from simstate.world import Reset, Write, user_memory
+from simstate.world.freshness import Mode
 from simstate.world.last_evaluation import LastEvaluation
 from simstate.world.numpy_streams import NumpyStreams
-from simstate.world.parameters import ModelParameters
 from simstate.world.random import WorldRandom
-from simstate.world.state_rows import StateRows
+from simstate.world.user_memory import StageName
 from simstate.world.variants import write_variant
-from simstate.world.worlds import Worlds, add_state_fields
 
 if TYPE_CHECKING:  # the first loads Warp
     from simstate.step.runge_kutta_stepper import RungeKuttaStepper
@@ -103,8 +72,6 @@ if TYPE_CHECKING:  # the first loads Warp
     from simstate.view.shot import RendererName
     from simstate.view.viewer import Viewer
 
-StageName = Literal["position", "velocity", "acceleration"]
-"""The first stage that depends on a value."""
 MAX_STEPS = 2**31 - 1
 
 
@@ -183,7 +150,7 @@ class Simulation:
             "seed": seed,
             "first_world": first_world,
         }
-        self._built: BuiltScene = build_scene(scene)
+        self._built = build_scene(scene)
         self.model = self._built.model
         """The compiled scene, on the host. To change physics, use `expand`."""
         softness = contact_timestep(integrator, self.model)
@@ -199,26 +166,11 @@ class Simulation:
         self.dtype = chosen.dtype
         self.seed = seed
         self._first_world = first_world
-        self._numpy_streams: NumpyStreams | None = None
-        ledger = Ledger(num_envs, chosen.device)
-        fresh = Freshness(chosen, ledger, freshness, self._evaluate)
-        start = _row_of(self.model, self._built.default).to(chosen.device, chosen.dtype)
-        initial = {name: value[0] for name, value in chosen.split(start).items()}
-        add_state_fields(chosen, ledger, initial)
-        self._forcing = Forcing(chosen, ledger, fresh, self)
-        self._worlds = worlds = Worlds(
-            engine=chosen,
-            ledger=ledger,
-            fresh=fresh,
-            parameters=ModelParameters(chosen, ledger),
-            rng=WorldRandom(ledger, seed, first_world),
-            everywhere=everything(num_envs),
-            rows=StateRows(chosen, ledger),
-            loads=self._forcing,
+        self._worlds, self._forcing = make_worlds(
+            chosen, self._built.default, freshness, (seed, first_world), self
         )
+        worlds = self._worlds
         self._recorders: tuple[StepRecorder, ...] = ()
-        self._timeline: Timeline | None = None
-        self._coupled: CoupledStepper | None = None
         self.data = RawData(worlds)
         """MuJoCo's own fields for all worlds."""
         self._evaluated = LastEvaluation(worlds)
@@ -231,19 +183,16 @@ class Simulation:
             }
         )
         """The entities by name."""
-        self.diverged = ledger.memory(
+        self.diverged = worlds.ledger.memory(
             "diverged", dtype=torch.bool, reset=False, moves=True
         ).tensor
         """Worlds that have diverged and await a reset; shape (num_envs,)."""
         self.divergence = Divergence(worlds, self.diverged, on_divergence)
         """The worlds that diverged in the last step, and the cause."""
-        self._integration = make_integration(
-            worlds, self._forcing, self.divergence, integrator
+        self._steppers = StepperStack(
+            worlds, self._forcing, self.divergence, integrator, self
         )
-        self._stepper: Stepper = self._integration or MujocoStepper(
-            worlds, self._forcing, self.divergence
-        )
-        self._write_first_state()
+        write_first_state(worlds, list(self.scene.values()))
         self.cameras = SceneCameras(self, self._built.cameras)
         """The scene's cameras by name, rendered when they are read."""
         self.contacts = SceneContacts(worlds, self._built.contacts)
@@ -254,7 +203,8 @@ class Simulation:
         """Mass matrix, forces, momenta and energies of the whole scene."""
 
     def __repr__(self) -> str:
-        scheme = self._integration.scheme.name if self._integration else "MuJoCo's own"
+        own = self.integration
+        scheme = "MuJoCo's own" if own is None else own.scheme.name
         text = f"{self.num_envs} × {', '.join(self.scene) or 'empty scene'}"
         text += f", engine={self.engine_name!r}, stepper: {scheme}"
         text += f", timestep={self.timestep:g} s"
@@ -269,23 +219,6 @@ class Simulation:
         ]
         head = ("entity", "base", "bodies", "joints", "actuators")
         return html_summary(repr(self), head, rows, thumbnail(self.render))
-
-    def _write_first_state(self) -> None:
-        """Write the entities' defaults, which become the state at reset.
-
-        They are equal in all worlds, so that one world's are computed.
-        """
-        worlds = self._worlds
-        ledger, first = worlds.ledger, worlds.select(0)
-        slots = [ledger[name] for name in worlds.engine.columns]
-        ledger.write(
-            *[Write(slot.name, first, None, slot.initial_row[None]) for slot in slots],
-            *default_writes(list(self.scene.values()), first),
-        )
-        for slot in slots:
-            slot.initial = slot.tensor[:1].clone()
-        ledger.reset(worlds.everywhere, ("sim",))
-        worlds.forward(None)
 
     # Steps.
 
@@ -311,9 +244,10 @@ class Simulation:
         if worlds.ledger.open:
             worlds.ledger.refuse_within_step("sim.step")
         rows = worlds.everywhere if env_ids is None else worlds.select(env_ids)
-        stepper = self._stepper
+        stepper = self._steppers.top
         if until is not None:
-            until, stepper = self._times("until [s]", until), self._get_timeline()
+            until = times_of(self, "until [s]", until)
+            stepper = self._steppers.get_timeline()
         recorders = self._recorders
         for recorder in recorders:
             recorder.begin(n, rows, until)
@@ -336,7 +270,7 @@ class Simulation:
         if until is None:
             seen = stepper.advance(n, moving)
         else:
-            seen = self._get_timeline().advance(n, moving, until)
+            seen = self._steppers.get_timeline().advance(n, moving, until)
         if self._evaluated.is_kept and worlds.engine.kept_writes == kept_writes:
             self._evaluated.evaluate(moving, after_constraints=True)
         error = None
@@ -359,21 +293,8 @@ class Simulation:
             env_ids: the worlds; None: all.
         """
         rows = self._select(env_ids).tensor(self.device)
-        goal = self._times("until [s]", until)
-        check_ahead(self, goal, rows)
-        is_free = "opt.timestep" not in self._worlds.engine.expanded
-        if is_free and self._stepper is not self._timeline:
-            run_steps(self, goal, rows)
-        if is_at(self, goal, rows):
-            ended = torch.zeros_like(self.diverged)
-            return RunResult(self.time.double().clone(), ended, {})
-        return run_timeline(self, self._get_timeline(), goal, rows)
-
-    def _times(self, what: str, times: float | Tensor) -> Tensor:
-        """Return a finite time for each world [s], float64; (num_envs,)."""
-        values = by_world(self, what, numbers(times, what))
-        check_finite(values, what, after="")
-        return values
+        goal = times_of(self, "until [s]", until)
+        return run_until(self, self._steppers, goal, rows)
 
     def forward(self, env_ids: Ids = None) -> None:
         """Evaluate the dynamics at the current state: all fields become current.
@@ -385,9 +306,10 @@ class Simulation:
         rows = self._select(env_ids)
         self.divergence.look_again()
         if rows.count:
-            self._worlds.forward(self._ids(rows))
+            ids = rows.ids_or_none(self.device)
+            self._worlds.forward(ids)
             if self._evaluated.is_kept:
-                self._evaluated.forward(self._ids(rows))
+                self._evaluated.forward(ids)
 
     def reset(self, env_ids: Ids = None) -> None:
         """Reset worlds to the default state; the others are not touched.
@@ -398,10 +320,7 @@ class Simulation:
         rows = self._select(env_ids)
         if not rows.count:
             return
-        writes: list[Write] = []
-        for entity in self.scene.values():
-            if defaults_changed(entity, rows):
-                writes += default_writes([entity], rows)
+        writes = changed_default_writes(self.scene.values(), rows)
         ledger = self._worlds.ledger
         only = rows if ledger.resets_rows_alone(("sim",)) else None
         ledger.run("sim", "sim.reset()", self._reset, rows, writes, rows=only)
@@ -409,8 +328,7 @@ class Simulation:
     def _reset(self, rows: Selection, writes: list[Write]) -> None:
         self._worlds.ledger.reset(rows, ("sim",))
         self._worlds.ledger.write(*writes)
-        if self._evaluated.is_kept:
-            self._evaluated.evaluate(self._ids(rows), after_constraints=False)
+        self._evaluated.begin_episode(rows.ids_or_none(self.device))
 
     def attach(self, recorder: StepRecorder) -> None:
         """Record every step from now on: `begin` before each, `end` after it."""
@@ -420,25 +338,19 @@ class Simulation:
         """Stop recording steps by `attach`."""
         self._recorders = tuple(x for x in self._recorders if x is not recorder)
 
-    @contextmanager
-    def stepping(self, stepper: Stepper) -> Generator[None]:
+    def stepping(self, stepper: Stepper) -> AbstractContextManager[None]:
         """Advance worlds by another stepper within this context.
 
         Events, tasks and histories that are added within it end with it.
         """
-        own = self._stepper, self._timeline
-        try:
-            self._stepper, self._timeline = stepper, None
-            yield
-        finally:
-            self._stepper, self._timeline = own
+        return self._steppers.replaced(stepper)
 
     # What acts on the worlds.
 
     @property
     def integration(self) -> RungeKuttaStepper | None:
         """The integrator with its statistics; None with MuJoCo's own stepper."""
-        return self._integration
+        return self._steppers.integration
 
     def add_force(
         self,
@@ -485,36 +397,15 @@ class Simulation:
             The coupling, with the `iterations` and the `residual` of the last step and
             `mean_acc`, the mean acceleration over the step (num_envs, nv).
         """
-        self._forcing.refuse_within_a_step("sim.add_coupled_force")
-        if not callable(model):
-            raise InvalidInputError(
-                f"A coupled force is called as model(t, sim); got {model!r}."
-            )
-        if coupling is not None:
-            instance_of("coupling", coupling, Strong)
-        if self._coupled is None:
-            timeline = self._timeline
-            inner = self._stepper if timeline is None else timeline.inner
-            self._coupled = CoupledStepper(
-                self._worlds, self._forcing, self.divergence, inner
-            )
-            if timeline is not None:
-                timeline.advance_by(self._coupled)
-            if self._stepper is inner:
-                self._stepper = self._coupled
-        attach = getattr(model, "attach", None)
-        if attach is not None:
-            attach(self)
-        self._coupled.add(model, coupling)
-        return self._coupled
+        return self._steppers.add_coupled(model, coupling)
 
     def add_process(self, process: Process) -> None:
         """Integrate additional state of each world with its mechanics."""
-        self._forcing.add_process(process, self._integration)
+        self._forcing.add_process(process, self.integration)
 
     def add_noise(self, noise: DrivingNoise) -> None:
         """Drive the state by noise sources; needs a stochastic integrator."""
-        self._forcing.add_noise(noise, self._integration)
+        self._forcing.add_noise(noise, self.integration)
 
     @property
     def mass_rate(self) -> Tensor:
@@ -522,7 +413,7 @@ class Simulation:
 
         Inertias scale with the masses. The masses are `sim.expand("body_mass")`.
         """
-        return self._forcing.enable_mass_flow(self._worlds, self._integration).rate
+        return self._forcing.enable_mass_flow(self._worlds, self.integration).rate
 
     def add_event(
         self,
@@ -559,11 +450,9 @@ class Simulation:
             tolerance: of the instant [s]; never finer than 4 units in the last place
                 of the time: 5e-7 of it in float32, on warp.
         """
-        self._forcing.refuse_within_a_step("sim.add_event")
-        name = free_name(self._worlds.ledger, "event", name, function)
-        event = Event(self, function, direction, terminal, action, name, tolerance)
-        self._use_timeline().events.append(event)
-        return event
+        return self._steppers.add_event(
+            function, direction, terminal, action, name, tolerance
+        )
 
     def add_task(
         self,
@@ -585,41 +474,11 @@ class Simulation:
             offset: of the first call [s].
             name: the name in snapshots; None: the function's name.
         """
-        self._forcing.refuse_within_a_step("sim.add_task")
-        name = free_name(self._worlds.ledger, "task", name, function)
-        task = PeriodicTask(self, function, period, offset, name)
-        if not self._stepper.can_cut:
-            check_multiple("period", period, self.timestep)
-            check_multiple("offset", offset, self.timestep)
-        self._use_timeline().tasks.append(task)
-        return task
+        return self._steppers.add_task(function, period, offset, name)
 
     def stop_recording(self, history: History) -> None:
         """Stop adding samples to a history."""
-        kept = [] if self._timeline is None else self._timeline.histories
-        if history not in kept:
-            raise InvalidInputError("This history is not being recorded.")
-        kept.remove(history)
-
-    def _record_in_memory(self, quantities: Recorded, every: float | None) -> History:
-        self._forcing.refuse_within_a_step("sim.record")
-        history = History(self, reads_of(self, quantities), every)
-        if every is not None and not self._stepper.can_cut:
-            check_multiple("every", every, self.timestep)
-        self._use_timeline().histories.append(history)
-        return history
-
-    def _get_timeline(self) -> Timeline:
-        """Return the stepper that can end within a time step."""
-        if self._timeline is None:
-            self._timeline = Timeline(self._worlds, self._forcing, self._stepper, self)
-        return self._timeline
-
-    def _use_timeline(self) -> Timeline:
-        """Advance worlds by the timeline from now on."""
-        timeline = self._get_timeline()
-        self._stepper = timeline
-        return timeline
+        self._steppers.remove_history(history)
 
     # Values.
 
@@ -638,18 +497,15 @@ class Simulation:
         """The worlds' random numbers: a stream for each, in the ledger."""
         return self._worlds.rng
 
-    @property
+    @cached_property
     def numpy_rng(self) -> NumpyStreams:
         """The worlds' NumPy streams, bit-identical with NumPy's PCG64.
 
         World i starts as `numpy.random.default_rng(seed + i)`. The first use adds the
         slot that holds them, so it is not within a step.
         """
-        if self._numpy_streams is None:
-            self._recover()
-            ledger = self._worlds.ledger
-            self._numpy_streams = NumpyStreams(ledger, self.rng, self._first_world)
-        return self._numpy_streams
+        self._recover()
+        return NumpyStreams(self._worlds.ledger, self.rng, self._first_world)
 
     @property
     def time(self) -> Tensor:
@@ -693,12 +549,7 @@ class Simulation:
 
     def write_state(self, state: Values, env_ids: Ids = None) -> None:
         """Write rows of `sim.state`; shape (n, nstate)."""
-        rows = self._select(env_ids)
-        engine = self._worlds.engine
-        like = engine.field("qpos")
-        values = as_values(state, "state", rows.count, (engine.nstate,), like)
-        check_finite(values, "state")
-        self._worlds.write_rows(values, rows)
+        self._worlds.write_state(state, self._select(env_ids))
 
     def write_field(self, name: str, values: Values, env_ids: Ids = None) -> None:
         """Write a field of the state as given, in some worlds; shape (n, …).
@@ -713,14 +564,7 @@ class Simulation:
             values: finite numbers.
             env_ids: the worlds; None: all.
         """
-        rows = self._select(env_ids)
-        engine = self._worlds.engine
-        if name not in STATE_FIELDS:
-            raise unknown_name("field of the state", name, STATE_FIELDS)
-        like = engine.field(name)
-        given = as_values(values, name, rows.count, tuple(like.shape[1:]), like)
-        check_finite(given, name)
-        self._worlds.ledger.write(Write(name, rows, None, given))
+        self._worlds.write_field(name, values, self._select(env_ids))
 
     def memory(
         self,
@@ -754,13 +598,9 @@ class Simulation:
                 `shape`, on the host; no reset writes it, and it is restored together
                 with all worlds.
         """
-        at = None
-        if stage is not None:
-            one_of("stage", stage, get_args(StageName))
-            at = Stage[stage.upper()]
         return user_memory(
             self._worlds.ledger, "sim", "memory", name, shape,
-            self.dtype if dtype is None else dtype, reset, at, unit, axes, shared,
+            self.dtype if dtype is None else dtype, reset, stage, unit, axes, shared,
         )  # fmt: skip
 
     def keep_evaluated(self, *names: str) -> None:
@@ -814,11 +654,7 @@ class Simulation:
         you wrote.
         """
         self._recover()
-        instance_of("The name of a parameter", name, str)
-        tensor = self._worlds.parameters.expand(name)
-        if name in self._worlds.engine.constants - CONSTANT_INPUTS:
-            self._worlds.fresh.ensure(Stage.CONSTANT, self._worlds.parameters, name)
-        return tensor
+        return self._worlds.expand(name)
 
     def write_parameter(
         self, name: str, values: Values, element_ids: Ids = None, env_ids: Ids = None
@@ -829,7 +665,6 @@ class Simulation:
         fresh.
         """
         rows = self._select(env_ids)
-        instance_of("The name of a parameter", name, str)
         self._worlds.parameters.write(name, values, element_ids, rows)
 
     def set_const(self, env_ids: Ids = None) -> None:
@@ -839,11 +674,7 @@ class Simulation:
         """
         rows = self._select(env_ids)
         if rows.count:
-            worlds, ids = self._worlds, self._ids(rows)
-            worlds.ledger.observe()
-            worlds.parameters.request_const(ids)
-            worlds.fresh.write(Stage.CONSTANT, ids, "sim.set_const()")
-            worlds.fresh.refresh_constants()
+            self._worlds.set_const(rows)
 
     def write_variant(
         self, variant: SceneCfg | mujoco.MjModel, env_ids: Ids = None
@@ -963,9 +794,12 @@ class Simulation:
             )
         if fields or worlds is not None:
             raise InvalidInputError(
-                "fields= and worlds= are for a recording in a file: name its path."
+                "fields= and worlds= are for a recording in a file: name its path.",
+                name="path",
             )
-        return self._record_in_memory(quantities, every)
+        self._forcing.refuse_within_a_step("sim.record")
+        history = History(self, reads_of(self, quantities), every)
+        return self._steppers.add_history(history)
 
     def view(
         self,
@@ -1048,18 +882,14 @@ class Simulation:
         """
         return Simulation(self._built, num_envs, **self._options, on_divergence="mask")
 
-    def _step_ahead(self, n: int) -> None:
+    def _step_ahead(self, n: int, stepper: Stepper | None = None) -> None:
         """Advance all worlds without recorders; those that diverge are marked."""
-        worlds, stepper = self._worlds, self._stepper
+        worlds, stepper = self._worlds, stepper or self._steppers.top
         error = worlds.ledger.run(
             stepper.scope, "sim.step()", self._step, stepper, n, worlds.everywhere, None
         )
         if error is not None:
             self.diverged |= self.divergence.new
-
-    def _evaluate(self, rows: Tensor | None, stage: Stage) -> None:
-        """Compute derived values up to a stage; freshness calls this."""
-        self._worlds.compute(rows, stage)
 
     def _recover(self) -> None:
         if self._worlds.ledger.open:
@@ -1069,14 +899,3 @@ class Simulation:
         """Return the worlds of a public call, after finishing a rollback."""
         self._recover()
         return self._worlds.select(env_ids)
-
-    def _ids(self, rows: Selection) -> Tensor | None:
-        return None if rows.is_all else rows.tensor(self.device)
-
-
-def _row_of(model: mujoco.MjModel, data: mujoco.MjData) -> Tensor:
-    """Return the state of an MjData as one row; shape (1, nstate)."""
-    spec = mujoco.mjtState.mjSTATE_INTEGRATION.value
-    row = torch.zeros(mujoco.mj_stateSize(model, spec), dtype=torch.float64)
-    mujoco.mj_getState(model, data, row.numpy(), spec)
-    return row[None]

@@ -14,6 +14,8 @@ import zipfile
 import numpy as np
 import pytest
 import torch
+from tests.inside import array_from, part_prefix
+from tests.raised import raises
 from tests.soak import SOAK
 
 from simstate import (
@@ -25,9 +27,8 @@ from simstate import (
     Simulation,
     SnapshotError,
 )
-from simstate.base.archive import _array, read_archive, write_archive
+from simstate.base.archive import read_archive, write_archive
 from simstate.base.files import (
-    _prefix,
     check_text,
     filling,
     replacing,
@@ -35,6 +36,8 @@ from simstate.base.files import (
 )
 from simstate.state import Snapshot
 from simstate.train.checkpoint import read_checkpoint, write_checkpoint
+
+pytestmark = pytest.mark.fast
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
@@ -127,16 +130,16 @@ def test_a_folder_is_filled_whole_or_not_at_all(tmp_path, there):
                 raise error
 
     full = OSError(errno.ENOSPC, "a paragraph\nof a library's own")
-    with pytest.raises(FileError, match=r"set': No space left on device\. Nothing is"):
+    with raises(FileError, file="set"):
         fill("half", full)
     assert target.exists() == there
     assert [p for p in tmp_path.rglob("*") if p.is_file() or "part" in p.name] == []
     fill("whole")
     assert (target / "data" / "file").read_text() == "whole"
     assert [p.name for p in target.iterdir()] == ["data"]
-    with pytest.raises(InvalidInputError, match="not empty"):
+    with raises(InvalidInputError, file="set"):
         fill("again")
-    with pytest.raises(InvalidInputError, match="no folder"):
+    with raises(InvalidInputError, file="file"):
         filling(target / "data" / "file").__enter__()
 
 
@@ -159,7 +162,7 @@ def test_what_a_killed_process_left_of_a_folder_is_removed(tmp_path, there):
 
 
 def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(FileError, match=r"Cannot write .*nowhere/it"):
+    with raises(FileError, file="it"):
         write_atomically(tmp_path / "nowhere" / "it", b"1")
 
 
@@ -186,7 +189,7 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
     monkeypatch.setattr(zipfile.ZipFile, "read", lambda *a: unpacked.append(a))
     monkeypatch.setattr(zipfile.ZipFile, "open", lambda *a: unpacked.append(a))
     for load in (Snapshot.load, read_checkpoint):
-        with pytest.raises(SnapshotError, match="24,000,128 bytes"):
+        with raises(SnapshotError, file="bomb.npz"):
             load(path)
     assert unpacked == []
 
@@ -203,7 +206,7 @@ def test_a_file_that_claims_the_same_bytes_often_is_refused(tmp_path):
                 setattr(twin, name, getattr(info, name))
             archive.filelist.append(twin)
             archive.NameToInfo[twin.filename] = twin
-    with pytest.raises(SnapshotError, match="would unpack"):
+    with raises(SnapshotError, file="bomb.npz"):
         read_archive(path, ("x",))
 
 
@@ -213,7 +216,7 @@ def test_an_array_that_claims_to_be_huge_is_refused(tmp_path):
     assert b"4000000000" in data
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("state.npy", data[: len(npy(np.zeros(4)))])
-    with pytest.raises(SnapshotError, match=r"it\.npz"):
+    with raises(SnapshotError, file="it.npz"):
         read_archive(path, ("x",))
 
 
@@ -224,16 +227,16 @@ def test_arrays_of_every_version_that_has_no_names(version):
     np.lib.format.write_array(buffer, values, version=version)
     if version == (3, 0):
         with pytest.raises(KeyError):
-            _array(buffer.getvalue())
+            array_from(buffer.getvalue())
     else:
-        assert np.array_equal(_array(buffer.getvalue()), values)
+        assert np.array_equal(array_from(buffer.getvalue()), values)
 
 
 @pytest.mark.parametrize("header", [[1, 2], "text", 7, None, {"format": ["x"]}, {}])
 def test_a_header_of_another_kind_is_refused(tmp_path, header):
     path = tmp_path / "it.npz"
     write_archive(path, header, {"a": torch.ones(2)})
-    with pytest.raises(SnapshotError, match=r"it\.npz"):
+    with raises(SnapshotError, file="it.npz"):
         read_archive(path, ("x",))
 
 
@@ -256,7 +259,7 @@ def test_a_snapshot_without_a_part_of_its_header_is_refused(snapshot, tmp_path, 
 def test_a_snapshot_whose_slots_disagree_is_refused(snapshot, tmp_path):
     slots = {**snapshot.slots, "qvel": snapshot.slots["qvel"][:1]}
     write_archive(tmp_path / "it.npz", snapshot.header, slots)
-    with pytest.raises(SnapshotError, match="qvel has the shape"):
+    with raises(SnapshotError, file="it.npz"):
         Snapshot.load(tmp_path / "it.npz")
 
 
@@ -329,7 +332,7 @@ def test_a_name_may_be_as_long_as_the_system_allows(tmp_path, letter):
     for data in (b"old", b"new"):
         write_atomically(path, data)
         assert path.read_bytes() == data
-    litter = tmp_path / f"{_prefix(path)}{2**22 + 1}-0.simstate-part"
+    litter = tmp_path / f"{part_prefix(path)}{2**22 + 1}-0.simstate-part"
     litter.write_bytes(b"killed")
     write_atomically(path, b"newer")
     assert list(tmp_path.iterdir()) == [path]
@@ -352,7 +355,7 @@ def test_a_text_has_no_zero_bytes(tmp_path):
     path.write_bytes(b"x = 1")
     check_text(path)
     path.write_bytes(b"x = \x001")
-    with pytest.raises(InvalidInputError, match=r"a\.py.*is no text"):
+    with raises(InvalidInputError, file="a.py"):
         check_text(path)
 
 

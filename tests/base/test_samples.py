@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate.base import samples as drawing
 from simstate.base.errors import InvalidInputError
@@ -108,16 +109,15 @@ def test_many_curves_have_styles_and_few_have_names(figure, tmp_path, width):
 
 
 def test_a_figure_is_refused_before_it_is_drawn(tmp_path):
-    with pytest.raises(InvalidInputError, match=r"not a kind of image.*png"):
+    with raises(InvalidInputError, file="a.mp3"):
         drawing.draw(Kept(), tmp_path / "a.mp3", {4: 0}, ["pos"])
-    with pytest.raises(InvalidInputError, match="could not be written"):
+    with raises(InvalidInputError, name="plot"):
         drawing.draw(Kept(), tmp_path / "none" / "a.png", {4: 0}, ["pos"])
 
 
 def test_libraries_that_are_missing_are_named_with_their_extra():
     for call in (library, library_folder):
-        with pytest.raises(InvalidInputError, match=r"Pictures need no_such_library: "
-                           r"pip install 'simstate\[view\]'"):  # fmt: skip
+        with raises(InvalidInputError, name="no_such_library"):  # fmt: skip
             call("no_such_library", "view", "Pictures")
     assert library("json", "x", "y").dumps(1) == "1"
     assert (library_folder("mujoco", "x", "y") / "__init__.py").is_file()

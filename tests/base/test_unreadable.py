@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.data.datasets.test_collect import cfg_of, controller
+from tests.raised import raises
 
 from simstate import FileError, SimStateError
 from simstate.base.files import naming_errors
@@ -38,7 +39,7 @@ def refuse(monkeypatch):
 
 def test_errors_of_the_system_get_a_name(tmp_path):
     with (
-        pytest.raises(FileError, match=r"Cannot read '.*x': Permission denied\."),
+        raises(FileError, file="x"),
         naming_errors(tmp_path / "x", "read"),
     ):
         raise PermissionError(13, "Permission denied")
@@ -65,18 +66,18 @@ def test_a_collection_names_what_it_may_not_read_or_rename(
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "replace", refused)
-        with pytest.raises(FileError, match="part-00000"):
+        with raises(FileError, file="part-00000.simrec"):
             again()
     again()
     refuse("collect.json")
-    with pytest.raises(SimStateError, match=r"collect\.json"):
+    with raises(SimStateError, file="collect.json"):
         again()
 
 
 def test_training_names_a_log_that_it_may_not_write(tmp_path, refuse):
     log = ProgressFile(tmp_path, 0)
     refuse("progress.jsonl")
-    with pytest.raises(FileError, match=r"Cannot write '.*progress\.jsonl'"):
+    with raises(FileError, file="progress.jsonl"):
         log.write(1, {"loss": 0.5})
-    with pytest.raises(FileError, match=r"Cannot read '.*progress\.jsonl'"):
+    with raises(FileError, file="progress.jsonl"):
         ProgressFile(tmp_path, 0)

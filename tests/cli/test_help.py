@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.raised import raises
 
 from simstate.cli import COMMANDS, command_class, docstring, main
 
@@ -78,7 +79,7 @@ def test_usage_errors_have_code_2(args, capsys):
 
 
 def test_debug_shows_the_traceback():
-    with pytest.raises(ValueError, match="There is no model 'nothing'"):
+    with raises(ValueError, name="nothing"):
         main(["inspect", "nothing", "--debug"])
 
 

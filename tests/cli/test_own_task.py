@@ -10,7 +10,8 @@ import pytest
 import torch
 from tests.cli.own_task import OWN_TASK
 from tests.foreign_models import FOREIGN
-from tests.inside import slot_of
+from tests.inside import forget_tasks, slot_of
+from tests.raised import raises
 
 from simstate.cli import main
 from simstate.env import Env, tasks
@@ -105,7 +106,7 @@ def test_an_installed_package_offers_tasks_by_entry_point(folder, monkeypatch, c
 
 
 def test_a_registered_task_has_a_name_everywhere(folder, capsys, monkeypatch):
-    monkeypatch.setattr(tasks, "_registered", {})
+    forget_tasks(monkeypatch)
     import simstate.interop.gymnasium  # noqa: F401  (it listens for names)
 
     own = tasks.find("swing.py")
@@ -116,11 +117,11 @@ def test_a_registered_task_has_a_name_everywhere(folder, capsys, monkeypatch):
     assert seen.shape == (3, 4)
     assert main(["tasks"]) == 0
     assert "Own-Swing" in capsys.readouterr().out
-    with pytest.raises(ValueError, match="already"):
+    with raises(ValueError, name="Own-Swing"):
         tasks.register("Own-Swing", own.env_cfg)
-    with pytest.raises(ValueError, match="another name"):
+    with raises(ValueError, name="Arm-Reach"):
         tasks.register("Arm-Reach", own.env_cfg, replace=True)
-    with pytest.raises(ValueError, match="letters"):
+    with raises(ValueError, name="own/swing"):
         tasks.register("own/swing", own.env_cfg)
 
 

@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
+from tests.inside import dispersion_table, joint_labels, names_policy, set_free_memory
 
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.base.compiled_core import is_available
@@ -34,13 +35,12 @@ def test_report_lists_packages_whose_names_end_in_a_digit(
 
 def test_dispersions_align_words_left_and_numbers_right() -> None:
     command = DispersionsCommand(Path("drop.py"))
-    table = command._table([Row("range", "m", "mean", 1.5, 1.0, 2.0)])
+    table = dispersion_table(command, [Row("range", "m", "mean", 1.5, 1.0, 2.0)])
     assert [c.justify for c in table.columns] == ["left"] * 2 + ["right"] * 3
 
 
 def test_a_full_container_has_no_memory_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory_budget, "_free_of_machine", lambda: 10**9)
-    monkeypatch.setattr(memory_budget, "_free_of_container", lambda: 0)
+    set_free_memory(monkeypatch, of_machine=10**9, of_container=0)
     assert memory_budget.free_memory(torch.device("cpu")) == 0
 
 
@@ -83,7 +83,7 @@ def test_what_is_named_is_a_model_a_recording_a_policy_or_a_task(
     named = Viewed(what, None, None, None, 0.0, 0, "native", "cpu")
     assert named.is_recording() is (kind == "recording")
     assert named.is_model() is (kind == "model")
-    assert named._is_policy() is (kind == "policy")
+    assert names_policy(named) is (kind == "policy")
 
 
 def write_run(folder: Path, rewards: list[float], wanted: int, gamma: float) -> None:
@@ -164,7 +164,7 @@ def test_a_trajectory_keeps_samples_of_one_world() -> None:
     np.testing.assert_allclose(kept["joint_vel"][0, 0], [1.5, 2.0])
     np.testing.assert_allclose(kept.time[:, 0], sim.timestep * np.array([0, 2, 4]))
     np.testing.assert_allclose(kept["elapsed"], kept.time)
-    labels = kept._joint_labels("/s")
+    labels = joint_labels(kept, "/s")
     assert [label.partition(" ")[2] for label in labels] == ["[m/s]", "[rad/s]"]
     ball = Simulation(SceneCfg(entities={"it": EntityCfg(model="cube")}, ground=False))
     falling = trajectory.Trajectory(ball.scene["it"], 0, 10, ball.timestep)

@@ -8,12 +8,12 @@ import re
 import pytest
 import torch
 from rich.console import Console
+from tests.inside import display_on, spread
 
 from simstate.cli import live, main
-from simstate.cli.console import _Display, verdict_table, working
 from simstate.cli.console import progress as progress_bar
+from simstate.cli.console import verdict_table, working
 from simstate.cli.play import figures_table
-from simstate.cli.sweep import _spread
 from simstate.data.replay import replay
 from simstate.record import Recording
 from simstate.study.oracles import Check, Report
@@ -109,7 +109,7 @@ def test_on_a_terminal_the_table_is_kept_up_to_date():
         tell(progress(7))
     assert "update 7 of 20" in out.file.getvalue()
     out = Console(file=io.StringIO(), width=100, force_terminal=True)
-    display = _Display(out)
+    display = display_on(out)
     display.update("Work", 0.25, "a quarter")
     display.show()
     display.update("Work", 0.5, "half")
@@ -143,9 +143,9 @@ def test_verdicts_of_laws():
 
 
 def test_spreads_of_runs():
-    assert _spread([]) == "–"
-    assert _spread([1.5]) == "1.50"
-    assert _spread([1.0, 2.0, 4.0]) == "2.33 ± 1.53"
+    assert spread([]) == "–"
+    assert spread([1.5]) == "1.50"
+    assert spread([1.0, 2.0, 4.0]) == "2.33 ± 1.53"
 
 
 def test_figures_of_an_evaluation():

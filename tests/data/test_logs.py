@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from mcap.writer import Writer
+from tests.raised import raises
 
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.base.errors import InvalidInputError, UnknownNameError
@@ -76,7 +77,7 @@ def test_foxglove_file_is_read_like_its_recording(recording, tmp_path):
         np.testing.assert_allclose(log[name].time, kept[name].time, atol=1e-9)
         assert log[name].names == kept[name].names
         assert log[name].contracts == kept[name].contracts
-    with pytest.raises(InvalidInputError, match=r"World 7 .* \[0, 1\]"):
+    with raises(InvalidInputError, name="world"):
         read_log(tmp_path / "arm.mcap", world=7)
 
 
@@ -151,7 +152,7 @@ def test_demonstrations_and_lerobot_have_the_episode_of_the_recording(
     np.testing.assert_allclose(other.values, joints, rtol=1e-6)
     assert other.names == log[name].names
     assert other.rate == pytest.approx(log[name].rate)
-    with pytest.raises(InvalidInputError, match="choose episode=0"):
+    with raises(InvalidInputError, name="episode"):
         read_log(tmp_path / "demos.hdf5")
 
 
@@ -160,7 +161,7 @@ def test_episode_of_a_recorded_environment(episodes):
     log = read_log(episodes, world=1, episode=0)
     count = len(log["action"].time)
     np.testing.assert_array_equal(log["action"].values, kept["action"][:count, 1])
-    with pytest.raises(InvalidInputError, match="episodes, and a log is one"):
+    with raises(InvalidInputError, name="episode"):
         read_log(episodes, world=1)
 
 
@@ -180,18 +181,18 @@ def test_arrays_next_to_a_time(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("times", "message"),
+    ("times", "name"),
     [
-        ([0.0, 0.1, 0.2, 0.15, 0.3], "does not rise from sample 2 at 0.2 s"),
-        ([0.0, 0.1, 0.2, 0.2, 0.3], "does not rise from sample 2"),
-        ([0.0, 0.1, 0.2, 0.7, 0.8], r"gap \(usual: 0.1 s\) from sample 2 at 0.2 s"),
-        ([0.0, 0.1, float("nan"), 0.3, 0.4], "finite times"),
+        ([0.0, 0.1, 0.2, 0.15, 0.3], "time"),
+        ([0.0, 0.1, 0.2, 0.2, 0.3], "time"),
+        ([0.0, 0.1, 0.2, 0.7, 0.8], "time"),
+        ([0.0, 0.1, float("nan"), 0.3, 0.4], "time"),
     ],
 )
-def test_jump_in_time_is_named(tmp_path, times, message):
+def test_jump_in_time_is_named(tmp_path, times, name):
     rows = "".join(f"{t},{k}\n" for k, t in enumerate(times))
     (tmp_path / "log.csv").write_text(f"time [s],q [rad]\n{rows}")
-    with pytest.raises(InvalidInputError, match=message):
+    with raises(InvalidInputError, name=name):
         read_log(tmp_path / "log.csv")
 
 
@@ -199,13 +200,13 @@ def test_part_before_a_jump_is_read(tmp_path):
     (tmp_path / "log.csv").write_text("time [s],q\n0,1\n0.1,2\n0.2,3\n0.9,4\n1,5\n")
     log = read_log(tmp_path / "log.csv", end=0.2)
     np.testing.assert_array_equal(log["q"].values[:, 0], [1, 2, 3])
-    with pytest.raises(InvalidInputError, match="fewer than two samples"):
+    with raises(InvalidInputError, name="q"):
         read_log(tmp_path / "log.csv", start=2.0)
 
 
 def test_file_without_time_needs_a_rate(tmp_path):
     (tmp_path / "log.csv").write_text("q,u\n1,2\n3,4\n5,6\n")
-    with pytest.raises(InvalidInputError, match=r"no time column .* only q, u"):
+    with raises(InvalidInputError, name="rate"):
         read_log(tmp_path / "log.csv")
     log = read_log(tmp_path / "log.csv", rate=40.0)
     np.testing.assert_allclose(log["u"].time, [0, 0.025, 0.05])
@@ -235,7 +236,7 @@ def test_file_that_is_no_log(tmp_path, name):
 
 def test_unit_of_time_that_is_not_known(tmp_path):
     (tmp_path / "log.csv").write_text("time [min],q\n1,0.5\n2,0.6\n3,0.9\n")
-    with pytest.raises(InvalidInputError, match=r"'time' .* in 'min'"):
+    with raises(InvalidInputError, name="time"):
         read_log(tmp_path / "log.csv")
     assert read_log(tmp_path / "log.csv", time_unit="ms").end == pytest.approx(0.003)
 
@@ -250,7 +251,7 @@ def test_messages_that_are_no_objects(tmp_path, message):
         for time in (0, 10_000_000):
             writer.add_message(channel, time, json.dumps(message).encode(), time)
         writer.finish()
-    with pytest.raises(InvalidInputError, match="/raw: left out"):
+    with raises(InvalidInputError, file="robot.mcap"):
         read_log(tmp_path / "robot.mcap")
 
 
@@ -263,7 +264,7 @@ def test_damaged_lerobot_folder(tmp_path):
         (tmp_path / folder).mkdir()
     (tmp_path / "meta/info.json").write_text(json.dumps(info))
     (tmp_path / "data/file.parquet").write_bytes(b"cut")
-    with pytest.raises(InvalidInputError, match="cannot be read"):
+    with raises(InvalidInputError, file="test_damaged_lerobot_folder0"):
         read_log(tmp_path)
     columns = {"episode_index": [0, 0], "frame_index": [0, 1], "x": [1.0, 2.0]}
     parquet.write_table(arrow.table(columns), tmp_path / "data/file.parquet")
@@ -273,9 +274,9 @@ def test_damaged_lerobot_folder(tmp_path):
 
 
 def test_column_needs_a_row_for_each_time():
-    with pytest.raises(InvalidInputError, match="a row for each time"):
+    with raises(InvalidInputError, name="q"):
         Log([LogColumn("q", np.arange(3.0), np.zeros((4, 2)))])
-    with pytest.raises(InvalidInputError, match="2 components and 3 names"):
+    with raises(InvalidInputError, name="q"):
         Log([LogColumn("q", np.arange(4.0), np.zeros((4, 2)), ("a", "b", "c"))])
 
 
@@ -337,7 +338,7 @@ def test_messages_of_worlds(tmp_path):
     second = read_log(path, world=5)
     np.testing.assert_array_equal(second["q"].values[:, 0], [50, 51, 52])
     assert "clock" in second.columns
-    with pytest.raises(InvalidInputError, match=r"World 3 .* there are \[2, 5\]"):
+    with raises(InvalidInputError, name="world"):
         read_log(path, world=3)
 
 
@@ -350,7 +351,7 @@ def test_arrays_without_a_time_need_a_rate(tmp_path):
         demo["obs/short"] = np.arange(3.0)
         demo["obs/q"].attrs["names"] = json.dumps(["hip", "knee"])  # of one component
         demo["obs/q"].attrs["unit"] = "rad"
-    with pytest.raises(InvalidInputError, match="rate"):
+    with raises(InvalidInputError, name="rate"):
         read_log(tmp_path / "log.h5")
     log = read_log(tmp_path / "log.h5", rate=20.0)
     (q,) = (column for name, column in log.columns.items() if name.endswith("q"))
@@ -389,5 +390,5 @@ def test_lerobot_features_of_version_2(tmp_path):
     assert log["plain"].names == ("only",)
     assert log["wide"].names == ()
     assert log.notes == ("video: left out, because it is no signal.",)
-    with pytest.raises(InvalidInputError, match="no frames of episode 0"):
+    with raises(InvalidInputError, file="test_lerobot_features_of_versi0"):
         read_log(tmp_path, episode=0)

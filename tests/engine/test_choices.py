@@ -5,6 +5,7 @@ from __future__ import annotations
 import mujoco
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate import (
     EntityCfg,
@@ -102,7 +103,7 @@ def test_a_number_for_each_world_is_written_and_read():
     assert sim.expand("opt.timestep").tolist() == [0.003, 0.002, 0.001]
     sim.step()
     assert sim.data.time.tolist() == [0.003, 0.002, 0.001]
-    with pytest.raises(InvalidInputError, match="has no elements"):
+    with raises(InvalidInputError, name="opt.timestep"):
         sim.write_parameter("opt.timestep", [0.001], element_ids=[0], env_ids=[1])
 
 
@@ -132,7 +133,7 @@ def test_a_snapshot_cannot_bring_such_a_choice():
     snapshot.slots["model/geom_dataid"][1, 0] = 10**6
     before = sim.state.clone()
     for fresh in (sim, make()):
-        with pytest.raises(SnapshotError, match=r"geom_dataid.*cannot have"):
+        with raises(SnapshotError, name="model/geom_dataid"):
             fresh.restore(snapshot)
     assert torch.equal(sim.state, before)
     assert int(sim.expand("geom_dataid").max()) == 0
@@ -159,9 +160,9 @@ def test_what_worlds_have_in_common_and_what_they_may_choose_is_reported():
     assets = "".join(f"<material name='m{k}'/>" for k in range(3))
     xml = f"<mujoco><asset>{assets}</asset><worldbody>{body}</worldbody></mujoco>"
     sim = Simulation(mujoco.MjModel.from_xml_string(xml), 2)
-    with pytest.raises(InvalidInputError, match="common to all worlds"):
+    with raises(InvalidInputError, name="mesh_vert"):
         sim.expand("mesh_vert")
-    with pytest.raises(InvalidInputError, match="must be -1 to 2, got 3"):
+    with raises(InvalidInputError, name="geom_matid"):
         sim.write_parameter("geom_matid", [[3.0]], env_ids=[1])
 
 

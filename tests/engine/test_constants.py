@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 from tests.tracer import lines_of, traced
 
 from simstate import EntityCfg, SceneCfg, Simulation, StaleReadError
@@ -105,9 +106,9 @@ def test_a_constant_written_by_hand_is_kept(make_sim, engine):
 def test_strict_says_that_a_constant_is_stale(make_sim, engine):
     sim = make_sim(engine, num_envs=3, freshness="strict")
     sim.write_parameter("body_mass", [[3.0]], [2], [1])
-    with pytest.raises(StaleReadError, match=r"1 of 3 worlds.*body_mass"):
+    with raises(StaleReadError, name="body_subtreemass"):
         sim.expand("body_subtreemass")
-    with pytest.raises(StaleReadError, match="body_mass"):
+    with raises(StaleReadError, name="subtree_com"):
         _ = sim.data.subtree_com
     sim.forward()
     close(engine, sim.expand("body_subtreemass")[1], expected(sim, 1).body_subtreemass)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from mujoco import batch
 from tests.engine.core_models import load, random_states
+from tests.raised import raises
 
 from simstate.base.errors import InvalidInputError
 from simstate.engine import core
@@ -59,17 +60,17 @@ def test_wrong_rays_and_worlds_are_refused():
     worlds = core.CoreBatch(model, NUM, 1)
     with pytest.raises(ValueError, match="num_worlds must be at least 1, got 0"):
         core.CoreBatch(model, 0)
-    with pytest.raises(InvalidInputError, match="bodyexclude must be whole numbers"):
+    with raises(InvalidInputError, name="bodyexclude"):
         worlds.ray((0, 0, 1), (0, 0, -1), bodyexclude=model.nbody)
-    with pytest.raises(InvalidInputError, match="body must be whole numbers"):
+    with raises(InvalidInputError, name="body"):
         worlds.jac(0.5, (0, 0, 0))
-    with pytest.raises(InvalidInputError, match="from 0 to 5, got 6"):
+    with raises(InvalidInputError, name="world"):
         worlds.get_data(NUM)
-    with pytest.raises(InvalidInputError, match="'efc_force' is no field"):
+    with raises(InvalidInputError, name="efc_force"):
         worlds.bind("efc_force")
-    with pytest.raises(InvalidInputError, match="'mesh_vert' is no field"):
+    with raises(InvalidInputError, name="mesh_vert"):
         worlds.expand("mesh_vert")
-    with pytest.raises(InvalidInputError, match="A mask of worlds"):
+    with raises(InvalidInputError, name="mask"):
         worlds.step([True, False])
 
 

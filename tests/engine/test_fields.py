@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from tests.inside import columns_of, engine_of
+from tests.raised import raises
 
 from simstate.base.errors import InvalidInputError, ShapeError, UnknownNameError
 from simstate.engine import FIELDS, STATE_FIELDS, Stage
@@ -173,9 +174,9 @@ def test_a_refresh_leaves_other_accelerations_alone(moving):
 def test_a_field_cannot_be_replaced(make_sim, engine):
     sim = make_sim(engine)
     before = sim.state.clone()
-    with pytest.raises(InvalidInputError, match=r"sim\.data\.qpos\[:\]"):
+    with raises(InvalidInputError, name="qpos"):
         sim.data.qpos = torch.zeros_like(sim.data.qpos)
-    with pytest.raises(InvalidInputError, match="xpos cannot be replaced"):
+    with raises(InvalidInputError, name="xpos"):
         sim.data.xpos = torch.zeros_like(sim.data.xpos)
     assert torch.equal(sim.state, before)
 
@@ -193,9 +194,9 @@ def test_a_state_field_takes_augmented_assignment(make_sim, engine):
 
 def test_an_unknown_field_is_refused_with_a_suggestion(make_sim):
     sim = make_sim()
-    with pytest.raises(UnknownNameError, match="Did you mean 'qpos'"):
+    with raises(UnknownNameError, name="qposs"):
         sim.data.qposs  # noqa: B018
-    with pytest.raises(AttributeError, match="nonsense"):
+    with raises(AttributeError, name="nonsense"):
         sim.data.nonsense  # noqa: B018
     assert not hasattr(sim.data, "nonsense")
     assert hasattr(sim.data, "qpos")
@@ -221,7 +222,7 @@ def test_a_write_to_a_derived_field_raises_at_the_next_read(make_sim, engine):
     sim.step()
     right = sim.data.xpos.clone()
     sim.data.xpos[:] = 0
-    with pytest.raises(InvalidInputError, match=r"sim\.data\.xpos was written to"):
+    with raises(InvalidInputError, name="sim.data.xpos"):
         sim.scene["model"].data.root_link_quat_w  # noqa: B018
     assert torch.allclose(sim.data.xpos, right, rtol=0, atol=1e-6)
 
@@ -291,9 +292,9 @@ def test_rows_of_the_state_can_be_shifted_by_a_world(make_sim, engine, random_ro
 def test_a_bad_state_is_refused_whole(make_sim, engine):
     sim = make_sim(engine, num_envs=3)
     before = sim.state.clone()
-    with pytest.raises(ShapeError, match="state must have shape"):
+    with raises(ShapeError, name="state"):
         sim.write_state(torch.zeros(2, engine_of(sim).nstate))
-    with pytest.raises(InvalidInputError, match="finite"):
+    with raises(InvalidInputError, name="state"):
         sim.write_state(torch.full_like(before, torch.nan))
     assert torch.equal(sim.state, before)
 

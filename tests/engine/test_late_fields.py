@@ -6,9 +6,9 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import set_late_worlds
 
 from simstate import Simulation
-from simstate.engine import native
 
 XML = """
 <mujoco><option timestep="0.004"/><worldbody><body name="a" pos="0 0 1">
@@ -24,7 +24,7 @@ XML = """
 def test_a_field_that_is_bound_late_is_mujocos_in_every_world(
     monkeypatch: pytest.MonkeyPatch, num_envs: int
 ) -> None:
-    monkeypatch.setattr(native, "_LATE_WORLDS", 3)
+    set_late_worlds(monkeypatch, 3)
     model = mujoco.MjModel.from_xml_string(XML)
     sim = Simulation(model, num_envs=num_envs)
     numbers = torch.Generator().manual_seed(3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mujoco
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate import EntityCfg, InvalidInputError, SceneCfg, Simulation, SnapshotError
 
@@ -90,7 +91,7 @@ def test_a_snapshot_with_a_negative_mass_is_refused():
     sim.expand("body_mass")[:] *= torch.tensor([[0.8], [1.1], [1.3]])
     taken = sim.snapshot()
     taken.slots["model/body_mass"][1, 2] = -0.1
-    with pytest.raises(SnapshotError, match="body 'a/hand'"):
+    with raises(SnapshotError, name="model/body_mass"):
         sim.restore(taken)
 
 

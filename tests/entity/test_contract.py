@@ -6,6 +6,8 @@ from tests.inside import forget_reads
 from simstate import EntityCfg, EntityData, SceneCfg, Simulation
 from simstate.entity.reader import EntityReader
 
+pytestmark = pytest.mark.fast
+
 
 @pytest.fixture(scope="module")
 def sims():

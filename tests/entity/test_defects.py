@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 from torch import Tensor
 
 from simstate import (
@@ -18,6 +19,8 @@ from simstate import (
     ShapeError,
     Simulation,
 )
+
+pytestmark = pytest.mark.fast
 
 NUM_ENVS = 4
 XBODY, BODY = mujoco.mjtObj.mjOBJ_XBODY, mujoco.mjtObj.mjOBJ_BODY
@@ -467,7 +470,7 @@ def test_mocap_poses_are_written_without_env_ids() -> None:
 def test_a_mocap_pose_that_is_no_pose_is_refused(pose: Any) -> None:
     sim, robot = simulated("mocap_target")
     before = sim.state.clone()
-    with pytest.raises(InvalidInputError, match="pose"):
+    with raises(InvalidInputError, name="pose"):
         robot.write_mocap_pose_to_sim(pose)
     assert torch.equal(sim.state, before)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from tests.inside import engine_of, record_forwards
+from tests.raised import raises
 
 from simstate import (
     EntityCfg,
@@ -23,6 +24,8 @@ from simstate import (
     integrate,
 )
 from simstate.engine import core
+
+pytestmark = pytest.mark.fast
 
 needs_core = pytest.mark.skipif(
     not core.is_available(), reason="the compiled core is not there"
@@ -157,7 +160,7 @@ def test_masses_are_views_once_they_differ_by_world():
     sim = make()
     data = robot_of(sim).data
     data.body_mass[1] *= 2.0  # of a copy
-    with pytest.raises(InvalidInputError, match="cannot be written this way"):
+    with raises(InvalidInputError, name="body_mass"):
         _ = data.body_mass
     sim.expand("body_mass")
     data.body_mass[1] *= 2.0
@@ -205,7 +208,7 @@ def test_in_strict_mode_a_parameter_is_never_stale():
     sim.forward()
     sim.expand("body_mass")[1] *= 2.0
     assert float(data.body_mass[1, 0] / data.body_mass[0, 0]) == 2.0
-    with pytest.raises(StaleReadError, match=r"robot\.data\.inverse_weight is stale"):
+    with raises(StaleReadError, name="inverse_weight"):
         _ = data.inverse_weight
 
 
@@ -238,7 +241,7 @@ def test_a_constant_that_reads_the_state_is_refused():
 
     robot = EntityCfg(model="quadruped", data=Wrong)
     sim = Simulation(SceneCfg(entities={"robot": robot}), 2)
-    with pytest.raises(ModelError, match="'own_room' read 'qpos'"):
+    with raises(ModelError, name="own_room"):
         _ = sim.scene["robot"].data.own_room
 
 
@@ -427,7 +430,7 @@ def test_strict_mode_asks_for_an_evaluation_as_before():
     sim.scene["a"].write_root_link_pose_to_sim(
         torch.tensor([[0.1, 0, 1, 0, 1, 0, 0.0]])
     )
-    with pytest.raises(StaleReadError, match=r"b\.data\.body_link_pos_w is stale"):
+    with raises(StaleReadError, name="body_link_pos_w"):
         _ = sim.scene["b"].data.body_link_pos_w
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 import pytest
+from tests.raised import raises
 
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.base.errors import ModelError, UnknownNameError
 from simstate.entity.mirror import EntityMirror, ModelMirror, SignedPermutation
 from simstate.scene import models
+
+pytestmark = pytest.mark.fast
 
 PAIR = """
 <mujoco>
@@ -128,28 +131,28 @@ def test_without_limbs_in_pairs_the_next_state_is_equal_to_the_last_bit():
 def test_a_limb_without_a_counterpart_is_named():
     spec = models.spec("quadruped")
     spec.body("RL_calf").pos = (0.0, 0.0, -0.2)
-    with pytest.raises(ModelError, match="no mirror image of its body 'RL_calf'"):
+    with raises(ModelError, name="RL_calf"):
         EntityMirror(simulation(spec).scene["robot"])
 
 
 def test_declared_pairs_take_the_place_of_geometry():
     turned = PAIR.replace('name="right" pos="0.1 -0.15 0"', 'name="right" pos="0 0 0"')
     entity = simulation(turned).scene["robot"]
-    with pytest.raises(ModelError, match="'left'"):
+    with raises(ModelError, name="left"):
         EntityMirror(entity)
     pairs = {"left_swing": "-right_swing", "left_slide": "right_slide"}
     mirror = EntityMirror(entity, joints=pairs)
     assert mirror.joint("right_swing") == ("left_swing", -1.0)
     assert mirror.joint("left_slide") == ("right_slide", 1.0)
     assert mirror.bodies["left"] == "right"
-    with pytest.raises(UnknownNameError, match="left_swing"):
+    with raises(UnknownNameError, name="left_swnig"):
         EntityMirror(entity, joints={"left_swnig": "right_swing"})
 
 
 def test_a_fixed_base_must_stand_in_the_plane():
     spec = models.spec("arm")
     spec.bodies[1].pos = (0.1, 0.2, 0.0)
-    with pytest.raises(ModelError, match="fixed"):
+    with raises(ModelError, name="robot"):
         EntityMirror(simulation(spec).scene["robot"])
 
 

@@ -3,6 +3,7 @@
 import mujoco
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate import (
     EntityCfg,
@@ -15,6 +16,8 @@ from simstate import (
     StaleReadError,
     UnknownNameError,
 )
+
+pytestmark = pytest.mark.fast
 
 
 def total_mass(data):
@@ -94,7 +97,7 @@ def test_it_is_kept_until_the_state_moves_on():
 def test_strict_freshness_names_it():
     sim = make(freshness="strict")
     sim.data.qvel[:] = 1.0
-    with pytest.raises(StaleReadError, match=r"robot\.data\.root_com_speed"):
+    with raises(StaleReadError, name="root_com_speed"):
         _ = sim.scene["robot"].data.root_com_speed
 
 
@@ -108,13 +111,13 @@ def test_the_contract_is_data_and_other_entities_are_untouched():
     assert contract["unit"] == "m/s"
     assert contract["doc"].startswith("Speed of the root's centre of mass")
     assert type(sim.scene["cube"].data) is EntityData
-    with pytest.raises(UnknownNameError, match="Unknown quantity 'total_mass'"):
+    with raises(UnknownNameError, name="total_mass"):
         sim.scene["cube"].data.read("total_mass")
 
 
 def test_it_cannot_be_assigned():
     data = make().scene["robot"].data
-    with pytest.raises(InvalidInputError, match="and has no writer"):
+    with raises(InvalidInputError, name="total_mass"):
         data.total_mass = torch.zeros(3)
 
 
@@ -150,12 +153,10 @@ def test_reads_that_are_not_declared_are_refused():
 
 
 def test_bad_declarations_are_refused():
-    with pytest.raises(UnknownNameError, match=r"Unknown raw field 'qpoz'.*'qpos'"):
+    with raises(UnknownNameError, name="qpoz"):
         Quantity(speed, kind="x", unit="m", shape=(), reads=("qpoz",))
     for wrong in (dict, Quantity, OwnData.total_mass):
-        with pytest.raises(
-            InvalidInputError, match=r"subclass of simstate\.EntityData"
-        ):
+        with raises(InvalidInputError, name="data"):
             make(wrong)
 
 

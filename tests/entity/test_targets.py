@@ -6,8 +6,11 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate import InvalidInputError, ShapeError, Simulation
+
+pytestmark = pytest.mark.fast
 
 MODEL = """<mujoco>
   <worldbody><body name="torso" pos="0 0 1" quat=".6 0 0 .8">
@@ -92,18 +95,18 @@ def test_values_of_every_kind(sim, kind):
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "match"),
+    ("change", "error", "name"),
     [
         (lambda x: x.fill_(float("nan")), InvalidInputError, "target"),
-        (lambda x: x[:3], ShapeError, r"target must have shape \(4, 3\)"),
-        (lambda x: x[:, :2], ShapeError, r"target must have shape \(4, 3\)"),
-        (lambda x: x.long(), InvalidInputError, "floating point"),
-        (lambda x: x.to("meta"), InvalidInputError, "meta"),
+        (lambda x: x[:3], ShapeError, "target"),
+        (lambda x: x[:, :2], ShapeError, "target"),
+        (lambda x: x.long(), InvalidInputError, "target"),
+        (lambda x: x.to("meta"), InvalidInputError, "target"),
     ],
 )
-def test_bad_targets_leave_controls_as_they_were(sim, change, error, match):
+def test_bad_targets_leave_controls_as_they_were(sim, change, error, name):
     sim.data.ctrl[:] = before = given(NUM, 4)
-    with pytest.raises(error, match=match):
+    with raises(error, name=name):
         sim.scene["model"].set_joint_position_target(change(given(NUM, 3)), [0, 1, 2])
     assert torch.equal(sim.data.ctrl, before)
 
@@ -114,5 +117,5 @@ def test_only_accelerations_of_the_written_worlds_are_stale():
     robot = sim.scene["model"]
     robot.set_joint_position_target(given(2, 3), [2, 0, 1], [3, 1])
     assert robot.data.joint_pos.shape == (NUM, 4)
-    with pytest.raises(RuntimeError, match="2 of 4 worlds after a write to sim"):
+    with raises(RuntimeError, name="joint_acc"):
         _ = robot.data.joint_acc

@@ -6,6 +6,7 @@ import warnings
 
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate import (
     EntityCfg,
@@ -15,6 +16,8 @@ from simstate import (
     Simulation,
     UnknownNameError,
 )
+
+pytestmark = pytest.mark.fast
 
 
 def make(model: str, **cfg: object) -> Simulation:
@@ -58,7 +61,7 @@ def test_the_warning_comes_before_the_write() -> None:
 
 
 def test_targets_of_an_entity_without_joints() -> None:
-    with pytest.raises(InvalidInputError, match="'it' has no joints"):
+    with raises(InvalidInputError, name="it"):
         make("cube").scene["it"].set_joint_position_target(torch.zeros(2, 1))
 
 
@@ -69,7 +72,7 @@ def test_a_name_of_another_kind_is_explained() -> None:
     assert "find_sites" in str(found.value)
     assert "find_geoms" in str(found.value)
     assert found.value.name == "FL_foot"
-    with pytest.raises(UnknownNameError, match="find_bodies"):
+    with raises(UnknownNameError, name="trunk"):
         robot.find_joints("trunk")
 
 
@@ -79,5 +82,5 @@ def test_a_scene_without_cameras_says_how_to_declare_one() -> None:
 
 
 def test_a_number_given_as_text_is_quoted() -> None:
-    with pytest.raises(InvalidInputError, match="got '4'"):
+    with raises(InvalidInputError, name="num_envs"):
         Simulation(SceneCfg(entities={"it": EntityCfg(model="cube")}), num_envs="4")  # pyright: ignore[reportArgumentType]

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from tests.inside import columns_of, model_of
+from tests.raised import raises
 from torch import Tensor
 
 from simstate import (
@@ -27,6 +28,8 @@ from simstate import (
 )
 from simstate.entity.entity import sizes_of
 from simstate.scene import models
+
+pytestmark = pytest.mark.fast
 
 NUM_ENVS = 3
 
@@ -667,11 +670,11 @@ def test_find_takes_expressions_and_lists_of_them() -> None:
 def test_find_refuses_what_matches_nothing(preserve_order: bool) -> None:
     robot = simulated("quadruped").scene["robot"]
     for names in ("FL_hipp", ["RR_calf", "FL_hipp"]):
-        with pytest.raises(UnknownNameError, match=r"'FL_hipp'.*Did you mean 'FL_hip'"):
+        with raises(UnknownNameError, name="FL_hipp"):
             robot.find_joints(names, preserve_order)
-    with pytest.raises(UnknownNameError, match="hip"):
+    with raises(UnknownNameError, name="hip"):
         robot.find_joints("hip", preserve_order)  # a part is no match
-    with pytest.raises(UnknownNameError, match="regex"):
+    with raises(UnknownNameError, name="FL_("):
         robot.find_joints("FL_(", preserve_order)
 
 

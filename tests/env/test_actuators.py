@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate import (
     DcMotorActuatorCfg,
@@ -75,9 +76,9 @@ def test_more_delay_than_there_is_room_for_is_refused(make_env):
         events.randomize_delay, params={"delay_range": (0.0, 0.5)}, mode="startup"
     )
     cfg = PositionActuatorCfg(joints=".*", stiffness=7.0, max_delay_s=0.03)
-    with pytest.raises(InvalidInputError, match=r"max_delay_s=0\.5"):
+    with raises(InvalidInputError, name="delay_range"):
         make_env(scene=scene(cfg), events={"delay": delays})
-    with pytest.raises(InvalidInputError, match="at most max_delay_s"):
+    with raises(InvalidInputError, name="delay_s"):
         PositionActuatorCfg(joints=".*", stiffness=7.0, delay_s=0.2, max_delay_s=0.1)
 
 
@@ -205,13 +206,13 @@ def test_torchscript_is_run_only_if_it_is_named(make_env, tmp_path):
         cfg = ActuatorNetworkActionCfg(network=tmp_path / name)
         with pytest.raises(ModelError, match=rf"{name}.* no (\.onnx|ONNX) file"):
             pd_env(make_env, cfg)
-    with pytest.raises(ModelError, match=r"code in it.*torchscript.*onnx\.export"):
+    with raises(ModelError, file="a.pt"):
         pd_env(make_env, ActuatorNetworkActionCfg(network=tmp_path / "a.pt"))
     (tmp_path / "a.pt").write_bytes(b"nothing")
     cfg = ActuatorNetworkActionCfg(
         network=tmp_path / "a.pt", network_format="torchscript"
     )
-    with pytest.raises(ModelError, match=r"a\.pt.*TorchScript"):
+    with raises(ModelError, file="a.pt"):
         pd_env(make_env, cfg)
 
 
@@ -237,5 +238,5 @@ def test_controls_span_their_ranges_and_others_are_as_they_are(make_env):
     env.step(torch.tensor([[2.0, -1.0], [0.5, 0.5], [-3.0, 7.0]]))
     expected = torch.tensor([[-0.2, 2.0], [0.4, 0.5], [0.6, -3.0]]).double()
     torch.testing.assert_close(env.sim.data.ctrl, expected)
-    with pytest.raises(InvalidInputError, match="Declare them"):
+    with raises(InvalidInputError, name="act"):
         make_env(scene=scene(), actions={"act": ControlActionCfg()})

@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 
 import simstate.interop.gymnasium  # noqa: F401  (registers the tasks)
 from simstate.base.errors import InvalidInputError, SimStateError, UnknownNameError
@@ -115,9 +116,7 @@ class EventWithoutReset(WithoutReset):
     ],
 )
 def test_a_class_without_reset_is_named(make_env, parts):
-    with pytest.raises(
-        InvalidInputError, match=r"'odd' is a class without reset.*Without"
-    ):
+    with raises(InvalidInputError, name="reset"):
         make_env(**parts)
 
 
@@ -128,7 +127,7 @@ def test_unknown_metrics_and_reductions_are_named(make_env, given):
         make_env(metrics={"odd": MetricTermCfg("is_alive", reduction="median")})
     env = make_env(metrics={"alive": MetricTermCfg("is_alive")})
     before = slots(env)
-    with pytest.raises(UnknownNameError, match=r"metric 'alife'.*'alive'"):
+    with raises(UnknownNameError, name="alife"):
         env.metrics.value("alife")
     after = slots(env)
     assert all(torch.equal(before[name], after[name]) for name in before)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from tests.raised import raises
 
 import simstate.interop.gymnasium  # noqa: F401 (registers the tasks)
 from simstate import InvalidInputError, SimStateError, UnknownNameError
@@ -254,19 +255,19 @@ def test_a_restored_environment_continues_with_the_same_bits(name):
 
 
 def test_bad_calls_are_named(tmp_path):
-    with pytest.raises(UnknownNameError, match="Did you mean 'ctrl_cost_weight'"):
+    with raises(UnknownNameError, name="ctrl_cost_wieght"):
         tasks.make_cfg("Ant-v5", ctrl_cost_wieght=0.1)
-    with pytest.raises(UnknownNameError, match="healthy_reward"):
+    with raises(UnknownNameError, name="healthy_reward"):
         gymnasium.make("simstate/Swimmer-v5", healthy_reward=2.0)
-    with pytest.raises(SimStateError, match="has no argument 'speed'"):
+    with raises(SimStateError, name="speed"):
         tasks.make_cfg("Cartpole-Balance", speed=3)
-    with pytest.raises(InvalidInputError, match="is missing"):
+    with raises(InvalidInputError, name="xml_file"):
         tasks.make_cfg("Ant-v5", xml_file="./no_such_file.xml")
-    with pytest.raises(InvalidInputError, match="native"):
+    with raises(InvalidInputError, name="engine"):
         Env(tasks.make_cfg("Reacher-v5"), engine="warp")
-    with pytest.raises(UnknownNameError, match="body"):
+    with raises(UnknownNameError, name="tail"):
         Env(tasks.make_cfg("Ant-v5", main_body="tail"))
-    with pytest.raises(InvalidInputError, match="camera_name"):
+    with raises(InvalidInputError, name="camera_name"):
         gymnasium.make("simstate/Ant-v5", camera_name="track", render_mode="rgb_array")
 
 
@@ -279,5 +280,5 @@ def test_a_model_of_ones_own(tmp_path):
 
 def test_without_gymnasium_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "gymnasium", None)
-    with pytest.raises(InvalidInputError, match=r"pip install 'simstate\[gym\]'"):
+    with raises(InvalidInputError, name="gymnasium"):
         tasks.make_cfg("Ant-v5")

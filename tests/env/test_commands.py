@@ -9,6 +9,7 @@ import pytest
 import torch
 from scipy import stats
 from scipy.spatial.transform import Rotation
+from tests.raised import raises
 
 from simstate.base.errors import InvalidInputError, UnknownNameError
 from simstate.env import (
@@ -200,7 +201,7 @@ def test_the_mean_error_of_an_episode_is_logged(make_env):
 @pytest.mark.parametrize("span", [(0.0, 1.0), (2.0, 1.0), (-1.0, 1.0)])
 def test_bad_resampling_times_are_refused(make_env, span):
     cfg = VelocityCommandCfg(resampling_time_s=span, lin_vel_x=(0, 1))
-    with pytest.raises(InvalidInputError, match="'velocity' has resampling_time_s"):
+    with raises(InvalidInputError, name="resampling_time_s"):
         make_env(commands={"velocity": cfg})
 
 
@@ -208,7 +209,7 @@ def test_unknown_names_are_refused(make_env):
     cfg = PointCommandCfg(
         site_name="fot", x=(0, 1), y=(0, 1), z=(0, 1), resampling_time_s=FOREVER
     )
-    with pytest.raises(UnknownNameError, match="Did you mean 'foot'"):
+    with raises(UnknownNameError, name="fot"):
         make_env(commands={"point": cfg})
-    with pytest.raises(UnknownNameError, match="'veloc'"):
+    with raises(UnknownNameError, name="veloc"):
         make_env().commands["veloc"]

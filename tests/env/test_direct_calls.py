@@ -6,6 +6,7 @@ import inspect
 
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate import SimStateError
 from simstate.env import events, observations, rewards, terminations
@@ -81,7 +82,7 @@ def test_chosen_joints_without_ids_are_found(env):
 
 
 def test_an_unknown_joint_is_named(env):
-    with pytest.raises(SimStateError, match="Did you mean 'knee'"):
+    with raises(SimStateError, name="kne"):
         observations.joint_pos_rel(env, SceneEntityCfg("robot", joint_names="kne"))
 
 
@@ -121,5 +122,5 @@ def test_a_term_of_ones_own_takes_all_joints_of_an_entity_without_ids(env):
     assert got.abs().min() > 0
     data = env.scene["robot"].data
     assert torch.equal(got, data.joint_pos - data.default_joint_pos)
-    with pytest.raises(SimStateError, match="no ids yet"):
+    with raises(SimStateError, name="robot"):
         joint_pos_rel(env, SceneEntityCfg("robot", joint_names="hip"))

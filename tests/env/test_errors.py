@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate.base.errors import InvalidInputError, ShapeError, UnknownNameError
 from simstate.env import (
@@ -62,7 +63,7 @@ def test_a_reward_of_a_wrong_shape_is_named(make_env, given, value, got):
 def test_a_termination_that_is_no_truth_value_is_named(make_env, given):
     wrong = TerminationTermCfg(returning(torch.zeros(4)))
     env = make_env(terminations={"mine": wrong})
-    with pytest.raises(InvalidInputError, match="'mine' must return booleans"):
+    with raises(InvalidInputError, name="termination term 'mine'"):
         env.step(given(env, 1)[0])
 
 
@@ -94,11 +95,11 @@ def test_a_number_that_is_not_finite_names_term_and_world(make_env, given, bad):
 
 
 def test_functions_and_parameters_that_do_not_exist(make_env):
-    with pytest.raises(UnknownNameError, match=r"'policy/mine'.*Did you mean 'joint"):
+    with raises(UnknownNameError, name="joint_pos_rl"):
         make_env(observations=group(ObservationTermCfg("joint_pos_rl")))
-    with pytest.raises(UnknownNameError, match="reward term 'mine'"):
+    with raises(UnknownNameError, name="numpy"):
         make_env(rewards={"mine": RewardTermCfg("numpy", weight=1.0)})
-    with pytest.raises(UnknownNameError, match=r"'mine'.*'hight'.*mean 'height'"):
+    with raises(UnknownNameError, name="hight"):
         make_env(
             terminations={
                 "mine": TerminationTermCfg(
@@ -106,7 +107,7 @@ def test_functions_and_parameters_that_do_not_exist(make_env):
                 )
             }
         )
-    with pytest.raises(InvalidInputError, match=r"'mine'.*missing.*'std'"):
+    with raises(InvalidInputError, name="reward term 'mine'"):
         make_env(
             rewards={
                 "mine": RewardTermCfg(
@@ -140,7 +141,7 @@ def test_names_that_match_nothing(make_env):
     ):
         with pytest.raises(UnknownNameError, match=message):
             make_env(observations=seen(**names))
-    with pytest.raises(InvalidInputError, match="no ids yet"):
+    with raises(InvalidInputError, name="robot"):
         _ = SceneEntityCfg("robot", joint_names="hip").joint_ids
 
 
@@ -162,36 +163,36 @@ def test_bad_options_of_an_observation(make_env, options, message):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "name"),
     [
         ({"decimation": 0}, "decimation"),
         ({"decimation": 1.5}, "decimation"),
         ({"decimation": True}, "decimation"),
         ({"episode_length_s": 0.0}, "episode_length_s"),
-        ({"episode_length_s": 0.005}, r"less than the 0\.02 s of one step"),
+        ({"episode_length_s": 0.005}, "episode_length_s"),
         ({"divergence_dump_dir": "/dev/null/no"}, "divergence_dump_dir"),
         ({"episode_length_s": float("nan")}, "episode_length_s"),
         ({"max_divergence_dumps": -1}, "max_divergence_dumps"),
-        ({"observations": {}}, "observations is empty"),
-        ({"actions": {}}, "actions is empty"),
+        ({"observations": {}}, "observations"),
+        ({"actions": {}}, "actions"),
         (
             {"rewards": {"a": rewards.is_alive}},
-            r"rewards\['a'\] must be a RewardTermCfg",
+            "EnvCfg.rewards['a']",
         ),
-        ({"actions": {"a": 1.0}}, r"actions\['a'\] must be a ActionCfg"),
-        ({"observations": {"policy": {}}}, "ObservationGroupCfg, got dict"),
+        ({"actions": {"a": 1.0}}, "EnvCfg.actions['a']"),
+        ({"observations": {"policy": {}}}, "EnvCfg.observations['policy']"),
         (
             {"observations": {"policy": ObservationGroupCfg({"a": 1})}},
-            r"terms\['a'\] must be a ObservationTermCfg",
+            "EnvCfg.observations['policy'].terms['a']",
         ),
-        ({"observations": {"policy": ObservationGroupCfg({})}}, "has no terms"),
+        ({"observations": {"policy": ObservationGroupCfg({})}}, "policy"),
         (
             {"terminations": {"diverged": TerminationTermCfg(terminations.time_out)}},
-            "'diverged' is taken",
+            "diverged",
         ),
         (
             {"events": {"a": EventTermCfg(lambda env, ids: None, mode="interval")}},
-            "'a' of mode 'interval' needs interval_s",
+            "interval_s",
         ),
         (
             {
@@ -205,22 +206,22 @@ def test_bad_options_of_an_observation(make_env, options, message):
         ),
     ],
 )  # fmt: skip
-def test_bad_task_configurations(make_env, change, message):
-    with pytest.raises(InvalidInputError, match=message):
+def test_bad_task_configurations(make_env, change, name):
+    with raises(InvalidInputError, name=name):
         make_env(**change)
 
 
 def test_more_that_is_no_task(make_cfg):
-    with pytest.raises(InvalidInputError, match="needs an EnvCfg, got dict"):
+    with raises(InvalidInputError, name="cfg"):
         Env({})
     with pytest.raises(
         UnknownNameError, match=r"'sometimes'.*startup, reset, interval"
     ):
         Env(make_cfg(events={"a": EventTermCfg(lambda e, i: None, mode="sometimes")}))
-    with pytest.raises(UnknownNameError, match="Did you mean 'Quadruped-Velocity'"):
+    with raises(UnknownNameError, name="quadruped-velocity"):
         tasks.make_cfg("quadruped-velocity")
     for wrong in (0, -1, 1.5):
-        with pytest.raises(InvalidInputError, match="num_envs"):
+        with raises(InvalidInputError, name="num_envs"):
             Env(make_cfg(), num_envs=wrong)
 
 
@@ -257,10 +258,7 @@ def test_an_observation_whose_width_changes_is_named(make_env, given):
     env = make_env(observations=group(ObservationTermCfg(growing)))
     action = given(env, 1)[0]
     env.step(action)
-    with pytest.raises(
-        ShapeError,
-        match=r"'policy/mine' returned shape \(num_envs, 2\), and \(num_envs, 1\)",
-    ):
+    with raises(ShapeError, name="observation term 'policy/mine'"):
         env.step(action)
 
 
@@ -272,10 +270,10 @@ def test_a_part_that_is_no_dictionary_is_named(make_env, part, value):
 
 
 def test_numbers_that_are_none_are_reported(make_env):
-    with pytest.raises(InvalidInputError, match=r"episode_length_s.*got '10'"):
+    with raises(InvalidInputError, name="episode_length_s"):
         make_env(episode_length_s="10")
     heavy = RewardTermCfg(rewards.is_alive, weight="heavy")
-    with pytest.raises(InvalidInputError, match="'mine' must be a finite number"):
+    with raises(InvalidInputError, name="weight"):
         make_env(rewards={"mine": heavy})
 
 
@@ -287,7 +285,7 @@ def test_numbers_of_numpy_are_numbers(make_env):
 
 def test_a_name_that_finds_several_elements_is_reported(make_env):
     wrench = BodyWrenchActionCfg(body_name="t.*", force_scale=(1.0, 0.0, 0.0))
-    with pytest.raises(InvalidInputError, match=r"'mine' is for one body.*trunk, th"):
+    with raises(InvalidInputError, name="body"):
         make_env(actions={"mine": wrench})
 
 
@@ -303,5 +301,5 @@ def test_a_negative_friction_is_refused(make_env):
     foot = SceneEntityCfg("robot", geom_names="foot")
     params = {"friction_range": (-1.0, 0.5), "asset_cfg": foot}
     slippery = EventTermCfg(events.randomize_friction, params=params, mode="startup")
-    with pytest.raises(InvalidInputError, match="friction_range must be"):
+    with raises(InvalidInputError, name="friction_range"):
         make_env(events={"mine": slippery})

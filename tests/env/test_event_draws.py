@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.spatial.transform import Rotation
+from tests.raised import raises
 
 from simstate import EntityCfg, SceneCfg
 from simstate.base.errors import InvalidInputError
@@ -52,7 +53,7 @@ def test_worlds_share_a_draw_in_any_batch(make_env, make_cfg):
 
 def test_only_what_happens_to_all_worlds_at_once_is_shared(make_env):
     given = event(events.randomize_mass, "reset", True, mass_range=(0.5, 1.5))
-    with pytest.raises(InvalidInputError, match="'startup'"):
+    with raises(InvalidInputError, name="draw"):
         make_env(2, events=given)
 
 
@@ -174,21 +175,21 @@ def test_a_tile_is_drawn_before_the_robot_is_placed(make_env, engine):
 
 
 @pytest.mark.parametrize(
-    ("function", "params", "message"),
+    ("function", "params", "name"),
     [
         (events.place_on_tile, {}, "terrain"),
         (
             events.randomize_orientation,
             {"field": "site_pos", "angle_range": {}},
-            "randomize_parameter",
+            "site_pos",
         ),
         (
             events.randomize_orientation,
             {"field": "site_quat", "angle_range": {"x": (0.0, 1.0)}},
-            "direction",
+            "x",
         ),
     ],
 )
-def test_what_makes_no_sense_is_refused(make_env, function, params, message):
-    with pytest.raises(Exception, match=message):
+def test_what_makes_no_sense_is_refused(make_env, function, params, name):
+    with raises(Exception, name=name):
         make_env(2, events=event(function, **params))

@@ -13,6 +13,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate.base.errors import InvalidInputError, UnknownNameError
 from simstate.env import (
@@ -180,7 +181,7 @@ def test_friction_decides_how_far_a_foot_slides(make_env, engine):
 def test_friction_that_would_have_no_effect_is_refused(make_env):
     """MuJoCo takes the greater of two frictions: the ground's would hide it."""
     trunk = asset(geom_names="trunk")
-    with pytest.raises(InvalidInputError, match=r"no effect where it meets ground"):
+    with raises(InvalidInputError, name="friction"):
         make_env(
             events=event(
                 events.randomize_friction, friction_range=(0.2, 2.0), asset_cfg=trunk
@@ -402,23 +403,24 @@ def test_modes_run_when_they_should(make_env, given):
 
 
 @pytest.mark.parametrize(
-    ("function", "params", "error", "message"),
+    ("function", "params", "error", "name"),
     [
-        (events.randomize_mass, {"mass_range": (-1.0, 0.5)}, InvalidInputError, "> 0"),
+        (events.randomize_mass, {"mass_range": (-1.0, 0.5)}, InvalidInputError,
+         "mass_range"),
         (events.randomize_mass, {"mass_range": (1, 2), "operation": "times"},
-         UnknownNameError, "'times'.*scale, add, set"),
+         UnknownNameError, "times"),
         (events.randomize_com, {"com_range": {"roll": (0, 1)}}, UnknownNameError,
-         "'roll'.*x, y, z"),
+         "roll"),
         (events.reset_root_state, {"pose_range": {"w": (0, 1)}}, UnknownNameError,
-         "yaw"),
+         "w"),
         (events.randomize_joints, {"parameter": "mass", "value_range": (0, 1)},
-         UnknownNameError, "damping"),
+         UnknownNameError, "mass"),
         (events.randomize_joints, {"parameter": "damping", "value_range": (-2, -1)},
-         InvalidInputError, "≥ 0"),
+         InvalidInputError, "value_range"),
     ],
 )  # fmt: skip
-def test_bad_ranges_are_refused(make_env, function, params, error, message):
-    with pytest.raises(error, match=message):
+def test_bad_ranges_are_refused(make_env, function, params, error, name):
+    with raises(error, name=name):
         make_env(events=event(function, **params))
 
 
@@ -427,7 +429,5 @@ def test_gains_of_what_is_no_servo_are_refused():
 
     cfg = tasks.make_cfg("Cartpole-Balance")
     cfg.events["gains"] = EventTermCfg(events.randomize_gains, mode="startup")
-    with pytest.raises(
-        InvalidInputError, match=r"position and velocity actuators.*slider"
-    ):
+    with raises(InvalidInputError, name="randomize_gains"):
         Env(cfg)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate import EntityCfg, SceneCfg
 from simstate.base.errors import InvalidInputError, SimStateError
@@ -105,17 +106,17 @@ def test_a_range_over_decades_is_drawn_by_its_logarithm(make_env):
 
 
 @pytest.mark.parametrize(
-    ("params", "message"),
+    ("params", "name"),
     [
-        ({"field": "nothing_mass"}, "nothing_mass|kind of parameter"),
-        ({"field": "geom_friction", "names": "hand"}, "There are trunk"),
-        ({"field": "body_mass", "value_range": (2.0, 1.0)}, "least, greatest"),
-        ({"field": "body_mass", "operation": "times"}, "operation"),
-        ({"field": "body_mass", "distribution": "normal"}, "distribution"),
+        ({"field": "nothing_mass"}, "nothing_mass"),
+        ({"field": "geom_friction", "names": "hand"}, "geom_friction"),
+        ({"field": "body_mass", "value_range": (2.0, 1.0)}, "value_range"),
+        ({"field": "body_mass", "operation": "times"}, "times"),
+        ({"field": "body_mass", "distribution": "normal"}, "normal"),
         ({"field": "body_mass", "value_range": (0.0, 1.0),
-          "distribution": "log_uniform"}, "range > 0"),
+          "distribution": "log_uniform"}, "log_uniform"),
     ],
 )  # fmt: skip
-def test_what_makes_no_sense_is_refused(make_env, params, message):
-    with pytest.raises((SimStateError, InvalidInputError), match=message):
+def test_what_makes_no_sense_is_refused(make_env, params, name):
+    with raises((SimStateError, InvalidInputError), name=name):
         drawing(make_env, "native", **params)

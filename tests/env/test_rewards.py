@@ -6,6 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError, UnknownNameError
@@ -194,7 +195,7 @@ def test_the_reward_is_the_weighted_sum_times_the_time_step(make_env, given):
     assert log["Episode_Reward/b"] == pytest.approx(-0.5 * 14 / 3, rel=1e-5)
     assert log["Episode_Reward/off"] == 0.0
     assert not env.rewards.episode_sum("a").any()
-    with pytest.raises(UnknownNameError, match="Known: a, b, off"):
+    with raises(UnknownNameError, name="c"):
         env.rewards.set_weight("c", 1.0)
 
 
@@ -289,12 +290,12 @@ def test_velocities_grow_once_those_asked_for_are_tracked(make_env, given):
             reached.append(log["Curriculum/velocity"])
     assert reached == pytest.approx([1.25, 1.5, 1.6, 1.6, 1.6, 1.6])
     assert env.commands["velocity"].range("lin_vel_x") == (0.2, 1.6)
-    with pytest.raises(UnknownNameError, match="'velocity'"):
+    with raises(UnknownNameError, name="velocty"):
         curricula.forward_velocity(env, env.all_ids, "velocty", "track")
 
 
 def test_a_weight_that_is_not_finite_is_refused(make_env):
-    with pytest.raises(InvalidInputError, match="'a' must be a finite number"):
+    with raises(InvalidInputError, name="weight"):
         make_env(rewards={"a": RewardTermCfg(rewards.is_alive, weight=float("nan"))})
 
 

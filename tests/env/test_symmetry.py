@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate.base.errors import InvalidInputError, ModelError, SimStateError
 from simstate.entity import EntityData
@@ -113,7 +114,7 @@ def test_a_term_that_does_not_state_its_mirror_image_is_named():
 
     cfg = quiet_cfg("Cartpole-Balance")
     cfg.observations["policy"].terms["odd"] = ObservationTermCfg(odd)
-    with pytest.raises(InvalidInputError, match=r"'policy/odd'.*@mirrors"):
+    with raises(InvalidInputError, name="observation term 'policy/odd'"):
         Env(cfg, 1).symmetry()
 
 
@@ -146,10 +147,10 @@ def test_terms_of_users_are_mirrored_by_contract_or_declaration():
 def test_a_clock_needs_the_shift_of_the_gait():
     cfg = quiet_cfg("Quadruped-Velocity")
     cfg.symmetry.phase_shift = None
-    with pytest.raises(InvalidInputError, match=r"phase'.*phase_shift"):
+    with raises(InvalidInputError, name="observation term 'policy/phase'"):
         Env(cfg, 1).symmetry()
     cfg.symmetry.phase_shift = 0.25
-    with pytest.raises(InvalidInputError, match="phase_shift"):
+    with raises(InvalidInputError, name="phase_shift"):
         Env(cfg, 1)
 
 
@@ -181,16 +182,16 @@ def test_a_default_pose_on_one_side_is_an_error():
     start = InitialStateCfg(keyframe="home", joint_pos={"FL_hip": 0.2})
     robot = EntityCfg(model="quadruped", init_state=start)
     cfg.scene = dataclasses.replace(cfg.scene, entities={"robot": robot})
-    with pytest.raises(SimStateError, match="default pose is not symmetric"):
+    with raises(SimStateError, name="action term 'joints'"):
         Env(cfg, 1).symmetry()
 
 
 def test_scales_and_clips_of_one_side_are_errors():
     cfg = quiet_cfg("Quadruped-Velocity")
     cfg.actions["joints"].scale = {".*": 0.3, "FL_thigh": 0.2}
-    with pytest.raises(InvalidInputError, match="FL_thigh"):
+    with raises(InvalidInputError, name="action term 'joints'"):
         Env(cfg, 1).symmetry()
     cfg = quiet_cfg("Quadruped-Velocity")
     cfg.observations["policy"].terms["base_lin_vel"].clip = (-1.0, 2.0)
-    with pytest.raises(InvalidInputError, match="clipped"):
+    with raises(InvalidInputError, name="clip"):
         Env(cfg, 1).symmetry()

@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate import EntityCfg, InitialStateCfg, SceneCfg
 from simstate.base.errors import InvalidInputError, UnknownNameError
@@ -81,19 +82,19 @@ def test_targets_stay_within_the_limits(make_env):
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("given", "name"),
     [
-        ({"translation_scale": 0.0}, "does nothing"),
-        ({"damping": 0.0}, "singular"),
-        ({"damping": math.nan}, "damping nan: it must be finite"),
-        ({"limit": -1.0}, "limit -1.0: it must be"),
+        ({"translation_scale": 0.0}, "translation_scale"),
+        ({"damping": 0.0}, "damping"),
+        ({"damping": math.nan}, "damping"),
+        ({"limit": -1.0}, "limit"),
     ],
 )
-def test_bad_settings_are_refused(make_env, given, says):
-    with pytest.raises(InvalidInputError, match=says):
+def test_bad_settings_are_refused(make_env, given, name):
+    with raises(InvalidInputError, name=name):
         arm_env(make_env, **given)
 
 
 def test_an_unknown_site_is_refused(make_env):
-    with pytest.raises(UnknownNameError, match="tcp"):
+    with raises(UnknownNameError, name="tip"):
         arm_env(make_env, site_name="tip")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate import InvalidInputError, ShapeError
 from simstate.env import Env, tasks
@@ -97,15 +98,15 @@ def test_a_nan_names_the_term_and_the_world_and_undoes_the_step():
 def test_bad_declarations_are_named():
     both = cfg_with(parts)
     both.rewards = {"alive": RewardTermCfg("is_alive", weight=1.0)}
-    with pytest.raises(InvalidInputError, match="must be empty; it has alive"):
+    with raises(InvalidInputError, name="rewards"):
         Env(both, NUM)
-    with pytest.raises(ShapeError, match="reward"):
+    with raises(ShapeError, name="reward term 'reward'"):
         Env(cfg_with(lambda env: env.sim.data.qpos), NUM).step(STILL)
-    with pytest.raises(InvalidInputError, match="info 'one' must have a row for each"):
+    with raises(InvalidInputError, name="one"):
         Env(cfg_with(lambda env: (env.sim.time, {"one": 1.0})), NUM).step(STILL)
     env = Env(cfg_with(parts), NUM)
-    with pytest.raises(InvalidInputError, match="has no weight"):
+    with raises(InvalidInputError, name="reward"):
         env.rewards.set_weight("reward", 2.0)
-    with pytest.raises(InvalidInputError, match="one for each of the 2 worlds"):
+    with raises(InvalidInputError, name="seed"):
         env.reset(seed=[1, 2, 3], env_ids=[0, 2])
     assert "Cartpole-Balance" in tasks.names()

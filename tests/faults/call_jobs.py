@@ -166,15 +166,15 @@ class LosingRay(RayHere):
 
     injection: Injection
 
-    def _called(self, actor: Any, method: str, args: Any) -> Any:
+    def call_actor(self, actor: Any, method: str, args: Any) -> Any:
         if self.injection.loses_worker():
             self.lose(self.started.index(actor))
         with self.injection.paused():
-            return super()._called(actor, method, args)
+            return super().call_actor(actor, method, args)
 
-    def _start(self, kind: type, make: Any) -> Any:
+    def start_actor(self, kind: type, make: Any) -> Any:
         with self.injection.paused():
-            return super()._start(kind, make)
+            return super().start_actor(kind, make)
 
 
 class RayJob(RemoteJob):
@@ -218,11 +218,11 @@ class KillingRay:
 
         def start(kind: type) -> Any:
             actors = decorate(kind)
-            return SimpleNamespace(remote=lambda make: self._start(actors, make))
+            return SimpleNamespace(remote=lambda make: self.start_actor(actors, make))
 
         return start
 
-    def _start(self, actors: Any, make: Any) -> Any:
+    def start_actor(self, actors: Any, make: Any) -> Any:
         actor = actors.remote(make)
 
         def call(method: str, args: Any) -> Any:

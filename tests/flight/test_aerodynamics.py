@@ -9,6 +9,7 @@ import pytest
 import torch
 from scipy.interpolate import RegularGridInterpolator
 from scipy.spatial.transform import Rotation
+from tests.raised import raises
 
 from simstate.base.errors import InvalidInputError, ShapeError, UnknownNameError
 from simstate.flight import (
@@ -192,14 +193,17 @@ def test_tables_functions_and_numbers_of_each_world_add_up():
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "name"),
     [
-        (lambda: {"coefficients": {"CX": 1.0}}, "Unknown coefficient in wind axes"),
-        (lambda: {"coefficients": {"CL": [{"0": 1.0}, 2.0]}}, "two derivatives"),
-        (lambda: {"coefficients": {"CL": {"alpha": [1.0] * 3}}}, "3 rows"),
-        (lambda: {"coefficients": {"CL": {"alfa": 1.0}}}, "Did you mean 'alpha'"),
-        (lambda: {"coefficients": {"CL": lambda v: v["alpha"][:, None]}}, "term of CL"),
-        (lambda: {"coefficients": {}, "axes": "wing"}, "wind"),
+        (lambda: {"coefficients": {"CX": 1.0}}, "CX"),
+        (lambda: {"coefficients": {"CL": [{"0": 1.0}, 2.0]}}, "0"),
+        (lambda: {"coefficients": {"CL": {"alpha": [1.0] * 3}}}, "CL_alpha"),
+        (lambda: {"coefficients": {"CL": {"alfa": 1.0}}}, "alfa"),
+        (
+            lambda: {"coefficients": {"CL": lambda v: v["alpha"][:, None]}},
+            "A term of CL",
+        ),
+        (lambda: {"coefficients": {}, "axes": "wing"}, "wing"),
         (lambda: {"coefficients": {}, "area": 0.0}, "area of Aerodynamics"),
         (
             lambda: {"coefficients": {}, "axes": "body", "induced_drag": 0.1},
@@ -207,7 +211,7 @@ def test_tables_functions_and_numbers_of_each_world_add_up():
         ),
     ],
 )
-def test_wrong_coefficients_say_which(make, message):
+def test_wrong_coefficients_say_which(make, name):
     given = {"area": AREA, "span": SPAN, "chord": CHORD, **make()}
 
     def fly():
@@ -215,8 +219,7 @@ def test_wrong_coefficients_say_which(make, message):
         flight.add_load(Aerodynamics(**given))
         flight.step()
 
-    with pytest.raises((InvalidInputError, ShapeError, UnknownNameError),
-                       match=message):  # fmt: skip
+    with raises((InvalidInputError, ShapeError, UnknownNameError), name=name):
         fly()
 
 
@@ -355,7 +358,7 @@ def test_a_propeller_by_its_advance_ratio():
             wrong()
     late = flying(integrator=RK4())
     late.add_load(Rotor("tail", 1e-5))
-    with pytest.raises(UnknownNameError, match="elevator, aileron"):
+    with raises(UnknownNameError, name="tail"):
         late.step()
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.linalg import solve_continuous_lyapunov
+from tests.raised import raises
 
 from simstate.base.errors import InvalidInputError, UnknownNameError
 from simstate.flight import (
@@ -223,5 +224,5 @@ def test_wrong_turbulence_is_refused():
         with pytest.raises((InvalidInputError, UnknownNameError), match=message):
             wrong()
     flight = flying(DrydenTurbulence("light", 1.0), 100.0)
-    with pytest.raises(InvalidInputError, match="already"):
+    with raises(InvalidInputError, name="aircraft"):
         flight.add_turbulence(DrydenTurbulence("light", 1.0, name="more"))

@@ -11,6 +11,7 @@ import torch
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
+from tests.raised import raises
 
 from simstate.base.errors import SimStateError
 from simstate.env import Env, tasks
@@ -90,7 +91,7 @@ def test_each_world_takes_a_seed_of_its_own():
     whole, _ = envs.reset(seed=7)
     assert np.array_equal(alike[:2], whole[:2])
     assert not np.array_equal(alike[2], whole[2])
-    with pytest.raises(SimStateError, match="one number or 3 of them"):
+    with raises(SimStateError, name="seed"):
         envs.reset(seed=[1, 2])
 
 
@@ -300,14 +301,14 @@ def test_disabled_waits_for_a_reset_of_the_ended_worlds():
     for _ in range(5):
         last, _, _, truncated, _ = envs.step(IDLE)
     assert truncated.all()
-    with pytest.raises(SimStateError, match=r"worlds \[0, 1, 2, 3\] have ended"):
+    with raises(SimStateError, name="step"):
         envs.step(IDLE)
     mask = np.array([True, False, True, False])
     seen, infos = envs.reset(options={"reset_mask": mask})
     assert np.array_equal(seen[~mask], last[~mask])
     assert (seen[mask] != last[mask]).any()
     assert np.array_equal(infos["_episode_length"], mask)
-    with pytest.raises(SimStateError, match=r"worlds \[1, 3\] have ended"):
+    with raises(SimStateError, name="step"):
         envs.step(IDLE)
     envs.reset(options={"reset_mask": ~mask})
     envs.step(IDLE)
@@ -318,7 +319,7 @@ def test_disabled_waits_for_a_reset_of_the_ended_worlds():
 )
 def test_a_bad_reset_mask_is_refused(mask):
     envs = make("Disabled")
-    with pytest.raises(SimStateError, match="boolean array of shape"):
+    with raises(SimStateError, name="reset_mask"):
         envs.reset(options={"reset_mask": mask})
 
 
@@ -362,16 +363,16 @@ def test_pictures_show_each_world():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "name"),
     [
-        ({"autoreset_mode": "Sometimes"}, "SameStep"),
-        ({"render_mode": "human"}, "rgb_array"),
-        ({"group": "polcy"}, "Did you mean 'policy'"),
-        ({"action_limit": 0.0}, "action_limit must be > 0"),
+        ({"autoreset_mode": "Sometimes"}, "Sometimes"),
+        ({"render_mode": "human"}, "human"),
+        ({"group": "polcy"}, "polcy"),
+        ({"action_limit": 0.0}, "action_limit"),
     ],
 )
-def test_bad_options_say_what_is_allowed(options, message):
-    with pytest.raises(SimStateError, match=message):
+def test_bad_options_say_what_is_allowed(options, name):
+    with raises(SimStateError, name=name):
         GymnasiumVectorEnv("Cartpole-Balance", 2, **options)
 
 
@@ -380,7 +381,7 @@ def test_bad_actions_change_nothing(bad):
     envs = make("SameStep")
     envs.reset(seed=0)
     before = envs.env.sim.state.clone()
-    with pytest.raises(SimStateError, match="action must"):
+    with raises(SimStateError, name="action"):
         envs.step(bad)
     assert torch.equal(envs.env.sim.state, before)
 
@@ -390,6 +391,6 @@ def test_a_bad_seed_among_several_changes_nothing():
     envs.reset(seed=1)
     envs.step(IDLE)
     before = envs.env.sim.state.clone()
-    with pytest.raises(SimStateError, match="seed must be a whole number"):
+    with raises(SimStateError, name="seed"):
         envs.reset(seed=[1, 2, 3, -4])
     assert torch.equal(envs.env.sim.state, before)

@@ -6,6 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
+from tests.raised import raises
 
 from simstate.base.errors import (
     InvalidInputError,
@@ -117,9 +118,9 @@ def test_loads_persist_until_overwritten():
 def test_loads_that_are_not_finite_raise(bad):
     model = make()
     before = model.save_state()
-    with pytest.raises(InvalidInputError, match="forces_E must be finite"):
+    with raises(InvalidInputError, name="forces_E"):
         model.apply_loads([0.0, bad, 0.0], np.zeros(3))
-    with pytest.raises(InvalidInputError, match="moments_E_CgP1 must be finite"):
+    with raises(InvalidInputError, name="moments_E_CgP1"):
         model.apply_loads(np.zeros(3), [0.0, bad, 0.0])
     assert np.array_equal(model.save_state(), before)
 
@@ -206,7 +207,5 @@ def test_refused(change, error, message):
 
 def test_loads_of_a_wrong_shape_raise():
     model = make()
-    with pytest.raises(
-        ShapeError, match=r"forces_E is that of one body .* got \(2, 3\)"
-    ):
+    with raises(ShapeError, name="forces_E"):
         model.apply_loads(np.zeros((2, 3)), np.zeros(3))

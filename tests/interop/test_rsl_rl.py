@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from rsl_rl.runners import OnPolicyRunner
+from tests.raised import raises
 
 from simstate.base.errors import SimStateError
 from simstate.env import Env, tasks
@@ -60,5 +61,5 @@ def test_time_outs_are_distinguished_from_falls(finite):
 
 def test_the_environment_must_reset_itself():
     env = Env(tasks.make_cfg("Cartpole-Balance"), auto_reset=False)
-    with pytest.raises(SimStateError, match="auto_reset=True"):
+    with raises(SimStateError, name="auto_reset"):
         RslRlVecEnv(env)

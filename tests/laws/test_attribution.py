@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.inside import engine_of
+from tests.inside import after_warp_forward, engine_of
 
 from simstate import EntityCfg, ModelError, SceneCfg, Simulation, WarpCfg
 from simstate.study import oracles
@@ -73,16 +73,11 @@ def test_native_needs_no_such_note():
 
 
 def test_what_we_do_differently_fails(monkeypatch):
-    from simstate.engine.warp import WarpEngine
-
-    right = WarpEngine._compute_forward
-
-    def wrong(self):
-        right(self)
-        qacc = self.warp_data.qacc
+    def wrong(engine):
+        qacc = engine.warp_data.qacc
         qacc.assign(qacc.numpy() * 1.01)
 
-    monkeypatch.setattr(WarpEngine, "_compute_forward", wrong)
+    after_warp_forward(monkeypatch, wrong)
     report = oracles.check(scene(SUNK), "warp")
     assert not report.passed
     assert not joint_acc(report).passed

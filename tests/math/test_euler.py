@@ -10,6 +10,8 @@ from scipy.spatial.transform import Rotation
 from simstate.math import euler
 from simstate.math import quaternion as q
 
+pytestmark = pytest.mark.fast
+
 SHAPES = [(), (5,), (2, 3), (3, 4)]
 
 
@@ -47,35 +49,78 @@ def test_angles_stand_for_the_rotation_that_they_are_of(sequence, shape):
     assert angles.shape == (*shape, 3)
     again = as_scipy(angles, sequence).as_quat(scalar_first=True).reshape(*shape, 4)
     assert float(q.angle_between(quat, torch.as_tensor(again)).max()) < 1e-13
-    assert float(angles.abs().max()) <= math.pi
-    middle = angles[..., "xyz".index(sequence[2])]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("sequence", euler.SEQUENCES)
+def test_angles_are_within_half_a_turn(sequence, shape):
+    quat = euler.to_quaternion(draw(shape, 1), sequence)
+    assert float(euler.from_quaternion(quat, sequence).abs().max()) <= math.pi
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("sequence", euler.SEQUENCES)
+def test_the_middle_angle_is_in_its_own_half(sequence, shape):
+    """From 0 to π where the outer axes are one, else from −π/2 to π/2."""
+    quat = euler.to_quaternion(draw(shape, 1), sequence)
+    angles = euler.from_quaternion(quat, sequence)
     if sequence[1] == sequence[3]:
         assert bool((angles[..., 1] >= 0).all())
     else:
+        middle = angles[..., "xyz".index(sequence[2])]
         assert bool((middle.abs() <= math.pi / 2 + 1e-12).all())
 
 
+def listed_axes(sequence: str) -> list[int]:
+    """Where the three turns of a sequence are in our angles."""
+    is_proper = sequence[1] == sequence[3]
+    return [0, 1, 2] if is_proper else ["xyz".index(letter) for letter in sequence[1:]]
+
+
+def last_axis(sequence: str) -> int:
+    """The angle that is zero at a pole."""
+    listed = listed_axes(sequence)
+    return listed[2] if sequence[0] == "i" else listed[0]
+
+
+def turned_to_a_pole(sequence: str, pole: int, near: float = 0.0) -> torch.Tensor:
+    """A quaternion whose middle angle is at a pole, 0 or 1, or next to it."""
+    middle = near if pole == 0 else math.pi - near
+    if sequence[1] != sequence[3]:
+        middle -= math.pi / 2
+    angles = torch.zeros(3, dtype=torch.float64)
+    turns = torch.tensor([0.7, middle, -0.4], dtype=torch.float64)
+    angles[listed_axes(sequence)] = turns
+    return euler.to_quaternion(angles, sequence)
+
+
+def gap_to_scipys(quat: torch.Tensor, angles: torch.Tensor, sequence: str) -> float:
+    again = torch.as_tensor(as_scipy(angles, sequence).as_quat(scalar_first=True))
+    return float(q.angle_between(quat, again.reshape(4)))
+
+
+@pytest.mark.parametrize("pole", [0, 1])
 @pytest.mark.parametrize("sequence", euler.SEQUENCES)
-def test_at_a_pole_the_last_turn_is_zero(sequence):
-    """At both poles, and the same rotation there."""
-    proper = sequence[1] == sequence[3]
-    listed = [0, 1, 2] if proper else ["xyz".index(letter) for letter in sequence[1:]]
-    for middle in (0.0, math.pi) if proper else (-math.pi / 2, math.pi / 2):
-        angles = torch.zeros(3, dtype=torch.float64)
-        angles[listed] = torch.tensor([0.7, middle, -0.4], dtype=torch.float64)
-        quat = euler.to_quaternion(angles, sequence)
-        found = euler.from_quaternion(quat, sequence)
-        last = listed[2] if sequence[0] == "i" else listed[0]
-        assert float(found[last]) == 0.0
-        again = torch.as_tensor(as_scipy(found, sequence).as_quat(scalar_first=True))
-        assert float(q.angle_between(quat, again.reshape(4))) < 1e-13
+def test_at_a_pole_the_last_turn_is_zero(sequence, pole):
+    found = euler.from_quaternion(turned_to_a_pole(sequence, pole), sequence)
+    assert float(found[last_axis(sequence)]) == 0.0
 
 
-def test_angles_are_wrapped_to_half_a_turn():
+@pytest.mark.parametrize("pole", [0, 1])
+@pytest.mark.parametrize("sequence", euler.SEQUENCES)
+def test_at_a_pole_the_rotation_is_the_same(sequence, pole):
+    quat = turned_to_a_pole(sequence, pole)
+    assert gap_to_scipys(quat, euler.from_quaternion(quat, sequence), sequence) < 1e-13
+
+
+def test_a_wrapped_angle_has_the_same_direction():
     angles = torch.linspace(-20, 20, 401, dtype=torch.float64)
     wrapped = euler.wrap(angles)
-    np.testing.assert_allclose(wrapped.cos(), angles.cos(), atol=1e-13)
-    np.testing.assert_allclose(wrapped.sin(), angles.sin(), atol=1e-13)
+    found, wanted = (torch.polar(torch.ones(()).double(), x) for x in (wrapped, angles))
+    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-13)
+
+
+def test_half_a_turn_is_wrapped_to_the_positive_one():
     ends = torch.tensor([math.pi, -math.pi, 3 * math.pi], dtype=torch.float64)
     assert euler.wrap(ends).tolist() == [math.pi] * 3
 
@@ -90,23 +135,26 @@ def test_a_wrapped_angle_is_never_beyond_half_a_turn(dtype):
     assert float(found.min()) >= -torch.tensor(torch.pi, dtype=dtype)
 
 
+near_a_pole = pytest.mark.parametrize("near", [1e-13, 1e-9, 1e-4])
+
+
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
-@pytest.mark.parametrize("near", [1e-13, 1e-9, 1e-4])
+@near_a_pole
+@pytest.mark.parametrize("pole", [0, 1])
 @pytest.mark.parametrize("sequence", euler.SEQUENCES)
-def test_near_a_pole_the_rotation_is_the_same(sequence, near, scale):
-    """Both outer angles are determined there, and a length does not matter."""
-    proper = sequence[1] == sequence[3]
-    listed = [0, 1, 2] if proper else ["xyz".index(letter) for letter in sequence[1:]]
-    for pole in (near, math.pi - near):
-        angles = torch.zeros(3, dtype=torch.float64)
-        middle = pole if proper else pole - math.pi / 2
-        angles[listed] = torch.tensor([0.7, middle, -0.4], dtype=torch.float64)
-        quat = euler.to_quaternion(angles, sequence)
-        found = euler.from_quaternion(scale * quat, sequence)
-        again = torch.as_tensor(as_scipy(found, sequence).as_quat(scalar_first=True))
-        assert float(q.angle_between(quat, again.reshape(4))) < 1e-13
-        last = listed[2] if sequence[0] == "i" else listed[0]
-        assert abs(float(found[last])) > 0.1
+def test_near_a_pole_the_rotation_is_the_same(sequence, pole, near, scale):
+    """Whatever the length of the quaternion."""
+    quat = turned_to_a_pole(sequence, pole, near)
+    found = euler.from_quaternion(scale * quat, sequence)
+    assert gap_to_scipys(quat, found, sequence) < 1e-13
+
+
+@near_a_pole
+@pytest.mark.parametrize("pole", [0, 1])
+@pytest.mark.parametrize("sequence", euler.SEQUENCES)
+def test_near_a_pole_both_outer_angles_are_determined(sequence, pole, near):
+    found = euler.from_quaternion(turned_to_a_pole(sequence, pole, near), sequence)
+    assert abs(float(found[last_axis(sequence)])) > 0.1
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)

@@ -1,5 +1,6 @@
 """Velocity transfer against a rigid motion written out by hand."""
 
+import pytest
 import torch
 
 from simstate.math import (
@@ -8,6 +9,8 @@ from simstate.math import (
     move_velocity,
 )
 from simstate.math.spatial import move_moment, rigid_rate
+
+pytestmark = pytest.mark.fast
 
 
 def test_compute_velocity_from_cvel_is_linear_then_angular():
@@ -19,16 +22,25 @@ def test_compute_velocity_from_cvel_is_linear_then_angular():
     assert velocity.tolist() == [-6.0, 0.0, 0.5, 0.0, 0.0, 2.0]
 
 
-def test_move_velocity_there_and_back():
+def random_velocities(shape):
     generator = torch.Generator().manual_seed(0)
-    velocity = torch.randn(9, 6, generator=generator, dtype=torch.float64)
-    offset = torch.randn(9, 3, generator=generator, dtype=torch.float64)
+    numbers = torch.randn(*shape, 9, generator=generator, dtype=torch.float64)
+    return numbers[..., :6], numbers[..., 6:]
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (2, 3)], ids=str)
+def test_a_velocity_that_was_moved_comes_back(shape):
+    velocity, offset = random_velocities(shape)
     back = move_velocity(move_velocity(velocity, offset), -offset)
     assert torch.allclose(back, velocity)
-    grid = move_velocity(velocity.view(3, 3, 6), offset.view(3, 3, 3))
-    assert torch.equal(grid.view(9, 6), move_velocity(velocity, offset))
-    for k in range(9):
-        assert torch.equal(move_velocity(velocity[k], offset[k]), grid.view(9, 6)[k])
+
+
+@pytest.mark.parametrize("shape", [(9,), (3, 3)], ids=str)
+def test_a_velocity_in_a_batch_moves_as_alone(shape):
+    velocity, offset = random_velocities(shape)
+    found = move_velocity(velocity, offset).view(9, 6)
+    each = zip(velocity.reshape(9, 6), offset.reshape(9, 3), strict=True)
+    assert torch.equal(found, torch.stack([move_velocity(*one) for one in each]))
 
 
 def test_centripetal_acceleration():
@@ -40,15 +52,24 @@ def test_centripetal_acceleration():
     assert acc.tolist() == [-12.0, 0.0, 0.0, 0.0, 0.0, 0.0]
 
 
-def test_a_force_elsewhere_has_a_moment():
+@pytest.mark.parametrize(
+    ("about", "moment"), [((0.0, 0.0, 0.0), -10.0), ((3.0, 0.0, 0.0), 5.0)]
+)
+def test_a_force_elsewhere_has_a_moment(about, moment):
     """5 N up at (2, 0, 0): about the origin −10 N·m about y, about (3, 0, 0) 5."""
     force = torch.tensor([0.0, 0.0, 5.0], dtype=torch.float64)
     place = torch.tensor([2.0, 0.0, 0.0], dtype=torch.float64)
     none = torch.zeros(3, dtype=torch.float64)
-    assert move_moment(none, force, -place).tolist() == [0.0, -10.0, 0.0]
-    about_origin = move_moment(none, force, -place)
-    beyond = torch.tensor([3.0, 0.0, 0.0], dtype=torch.float64)
-    assert move_moment(about_origin, force, beyond).tolist() == [0.0, 5.0, 0.0]
+    offset = torch.tensor(about, dtype=torch.float64) - place
+    assert move_moment(none, force, offset).tolist() == [0.0, moment, 0.0]
+
+
+def test_a_moment_moves_on_from_any_point():
+    """In two moves, of which the second starts with a moment."""
+    generator = torch.Generator().manual_seed(1)
+    moment, force, one, other = torch.randn(4, 3, generator=generator).double()
+    twice = move_moment(move_moment(moment, force, one), force, other)
+    assert torch.allclose(twice, move_moment(moment, force, one + other))
 
 
 def test_a_point_of_a_turning_body():

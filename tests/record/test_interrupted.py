@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.inside import delay_writes, file_of, has_finished, write_block, writer_of
+from tests.raised import raises
 from tests.record.conftest import drive
 from tests.tracer import lines_of, traced
 
@@ -22,7 +24,6 @@ from simstate import FileError, RecordingError
 from simstate.data.replay import replay
 from simstate.env import Env, tasks
 from simstate.record import Recording, recorder
-from simstate.record.container_writer import ContainerWriter
 
 
 def cartpole_env(num_envs: int) -> Env:
@@ -103,13 +104,9 @@ def test_an_interruption_at_any_line_of_close(make_sim, tmp_path):
 def test_an_interruption_while_the_disk_is_slow(make_sim, tmp_path, monkeypatch):
     """Ctrl-C by a signal, while the recorder waits for the writer's thread."""
     monkeypatch.setattr(recorder, "MOST_SAMPLES", 1)
-    go_on, write = threading.Event(), ContainerWriter._write
+    go_on = threading.Event()
 
-    def slow(self, *args):
-        assert go_on.wait(60)
-        write(self, *args)
-
-    monkeypatch.setattr(ContainerWriter, "_write", slow)
+    delay_writes(monkeypatch, lambda: go_on.wait(60))
     sim, path = make_sim(2), tmp_path / "a.simrec"
     recording = sim.record(path, fields=["qpos"])
     hits = 0
@@ -230,7 +227,7 @@ def test_a_fork_writes_no_buffered_bytes_again(make_sim, tmp_path):
     path = tmp_path / "a.simrec"
     recording = make_sim(2).record(path, fields=["qpos"])
     size = path.stat().st_size
-    recording._writer._file.write(b"12345")
+    file_of(recording).write(b"12345")
     assert path.stat().st_size == size + 5
 
 
@@ -266,7 +263,7 @@ def test_names_of_snapshots_that_are_none(make_sim, tmp_path, monkeypatch):
     with sim.record(path, fields=["qpos"], snapshot_every=0.004):
         sim.step()
         sim.step()
-    with pytest.raises(RecordingError, match=r"a\.simrec.*snapshot/x1"):
+    with raises(RecordingError, file="a.simrec"):
         Recording(path)
 
 
@@ -333,12 +330,12 @@ def test_an_interruption_does_not_hide_that_a_write_failed(make_sim, tmp_path, l
     if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
     recording = make_sim(3).record(tmp_path / "a.simrec", fields=["qpos"])
-    writer = recording._writer
+    writer = writer_of(recording)
     with open("/dev/full", "wb") as full:
-        os.dup2(full.fileno(), writer._file.fileno())
-    recording._write_block()
+        os.dup2(full.fileno(), file_of(recording).fileno())
+    write_block(recording)
     for _ in range(1000):
-        if writer._finished:
+        if has_finished(recording):
             break
         time.sleep(0.01)
 
@@ -347,5 +344,5 @@ def test_an_interruption_does_not_hide_that_a_write_failed(make_sim, tmp_path, l
             writer.next(writer.block)
 
     traced(report, line)
-    with pytest.raises(FileError, match="No space left"):
+    with raises(FileError, file="a.simrec"):
         recording.close()

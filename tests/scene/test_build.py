@@ -10,6 +10,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate import (
     EntityCfg,
@@ -26,6 +27,8 @@ from simstate import (
 )
 from simstate.base.ids import as_index
 from simstate.scene import ActuatorCfg, BuiltScene, build_scene, models
+
+pytestmark = pytest.mark.fast
 
 Model = mujoco.MjModel
 
@@ -584,7 +587,7 @@ def test_timestep_is_settled_or_disagreed_upon() -> None:
     two = [cube_with(f'<option timestep="{dt}"/>') for dt in (0.001, 0.004)]
     assert options(*two, timestep=0.003).timestep == 0.003
     for unsaid in ({}, {"timestep": None}):
-        with pytest.raises(ModelError, match=r"timestep.*e0: 0.001, e1: 0.004"):
+        with raises(ModelError, name="timestep"):
             options(*two, **unsaid)
 
 
@@ -603,13 +606,13 @@ def test_an_unknown_option_is_refused_with_the_nearest(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("scene", "says"),
+    ("scene", "name"),
     [
         ({"timestep": 0.0}, "timestep"),
         ({"timestep": -0.1}, "timestep"),
         ({"gravity": (0, 1)}, "gravity"),
         ({"options": {"iterations": "many"}}, "iterations"),
-        ({"options": {"cone": 99}}, "cone must be ≥ 0 and ≤ 1, got 99"),
+        ({"options": {"cone": 99}}, "cone"),
         ({"options": {"jacobian": -1}}, "jacobian"),
         ({"options": {"tolerance": float("nan")}}, "tolerance"),
         ({"options": {"density": -1.0}}, "density"),
@@ -617,9 +620,9 @@ def test_an_unknown_option_is_refused_with_the_nearest(name: str) -> None:
     ],
 )
 def test_an_option_of_a_wrong_value_is_refused(
-    scene: dict[str, Any], says: str
+    scene: dict[str, Any], name: str
 ) -> None:
-    with pytest.raises(InvalidInputError, match=says):
+    with raises(InvalidInputError, name=name):
         options("cube", **scene)
 
 
@@ -708,25 +711,25 @@ def test_start_velocities_turn_with_the_models_own_orientation() -> None:
 @pytest.mark.parametrize("base", ["fixed", "hinged", "mocap"])
 @pytest.mark.parametrize("given", ["lin_vel", "ang_vel"])
 def test_a_base_that_cannot_move_takes_no_velocity(base: str, given: str) -> None:
-    with pytest.raises(InvalidInputError, match=r"robot.*free joint"):
+    with raises(InvalidInputError, name="robot"):
         started(offset_base(base), **{given: (0, 0, 1)})
 
 
 @pytest.mark.parametrize(
-    ("state", "error", "says"),
+    ("state", "error", "name"),
     [
-        ({"pos": (0, 1)}, ShapeError, "pos"),
-        ({"pos": (0, 1, float("nan"))}, InvalidInputError, "pos"),
-        ({"rot": (1, 0, 0)}, ShapeError, "rot"),
-        ({"rot": (0, 0, 0, 0)}, InvalidInputError, "rot"),
-        ({"lin_vel": (0, 1)}, ShapeError, "lin_vel"),
-        ({"ang_vel": (0, 1, float("inf"))}, InvalidInputError, "ang_vel"),
+        ({"pos": (0, 1)}, ShapeError, "init_state.pos"),
+        ({"pos": (0, 1, float("nan"))}, InvalidInputError, "init_state.pos"),
+        ({"rot": (1, 0, 0)}, ShapeError, "init_state.rot"),
+        ({"rot": (0, 0, 0, 0)}, InvalidInputError, "init_state.rot"),
+        ({"lin_vel": (0, 1)}, ShapeError, "init_state.lin_vel"),
+        ({"ang_vel": (0, 1, float("inf"))}, InvalidInputError, "init_state.ang_vel"),
     ],
 )
 def test_root_values_that_make_no_sense_are_refused(
-    state: dict[str, Any], error: type[Exception], says: str
+    state: dict[str, Any], error: type[Exception], name: str
 ) -> None:
-    with pytest.raises(error, match=says):
+    with raises(error, name=name):
         started("cube", **state)
 
 
@@ -797,7 +800,7 @@ def test_joint_values_that_make_no_sense_are_refused(
 
 
 def test_a_zero_quaternion_of_a_ball_joint_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="shoulder"):
+    with raises(InvalidInputError, name="init_state.joint_pos of 'shoulder'"):
         started(LEGS, joint_pos={"shoulder": (0, 0, 0, 0)})
 
 
@@ -1023,10 +1026,10 @@ def test_a_motor_without_gear_in_the_model_is_built() -> None:
 def test_a_second_actuator_on_a_joint_is_refused() -> None:
     xml = TWO_JOINTS.format('<actuator><motor name="m" joint="slide"/></actuator>')
     servo = PositionActuatorCfg(joints=".*", stiffness=1.0)
-    with pytest.raises(ModelError, match=r"'slide'.*robot.*keep_model_actuators"):
+    with raises(ModelError, name="slide"):
         built(xml, actuators=(servo,))
     both = (servo, MotorActuatorCfg(joints="hinge"))
-    with pytest.raises(ModelError, match="'hinge'"):
+    with raises(ModelError, name="hinge"):
         built(PLAIN, actuators=both)
     only = PositionActuatorCfg(joints="hinge", stiffness=1.0)
     names = built(xml, actuators=(only,)).entities["robot"].actuators.names
@@ -1034,7 +1037,7 @@ def test_a_second_actuator_on_a_joint_is_refused() -> None:
 
 
 def test_an_actuator_for_no_joint_is_refused() -> None:
-    with pytest.raises(UnknownNameError, match="Did you mean 'slide'"):
+    with raises(UnknownNameError, name="slid"):
         built(PLAIN, actuators=(MotorActuatorCfg(joints="slid"),))
 
 
@@ -1151,7 +1154,7 @@ def test_what_is_no_model_is_refused(model: Any, says: tuple[str, ...]) -> None:
 def test_an_invalid_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "broken.xml"
     path.write_text("<mujoco><worldbody>")
-    with pytest.raises(ModelError, match=r"broken\.xml"):
+    with raises(ModelError, file="broken.xml"):
         built(path)
 
 
@@ -1171,7 +1174,7 @@ def test_an_entitys_name_is_not_empty_and_has_no_slash(name: str) -> None:
 
 @pytest.mark.parametrize("factor", [0.0, -0.5, 1.1, float("nan")])
 def test_a_soft_limit_factor_is_a_fraction(factor: float) -> None:
-    with pytest.raises(InvalidInputError, match=r"soft_joint_pos_limit_factor.*robot"):
+    with raises(InvalidInputError, name="soft_joint_pos_limit_factor of 'robot'"):
         built(PLAIN, soft_joint_pos_limit_factor=factor)
 
 
@@ -1204,13 +1207,13 @@ def test_a_scene_without_entities_or_an_entity_without_bodies_is_built() -> None
     rock = sim.scene["rock"]
     assert (rock.num_bodies, rock.num_geoms) == (0, 1)
     assert rock.data.geom_pos_w.tolist() == [[[0, 0, 0]]]
-    with pytest.raises(ModelError, match="no body"):
+    with raises(ModelError, name="rock"):
         _ = rock.data.root_link_pos_w
-    with pytest.raises(InvalidInputError, match="no body"):
+    with raises(InvalidInputError, name="write_root_link_pose_to_sim"):
         rock.write_root_link_pose_to_sim([[0, 0, 0, 1, 0, 0, 0]])
 
 
 def test_an_unknown_entity_is_refused_with_the_nearest() -> None:
     sim = Simulation(SceneCfg(entities={"robot": EntityCfg(model="cube")}))
-    with pytest.raises(UnknownNameError, match=r"'robt'.*Did you mean 'robot'"):
+    with raises(UnknownNameError, name="robt"):
         sim.scene["robt"]

@@ -6,9 +6,12 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate import CollisionCfg, EntityCfg, SceneCfg, Simulation
 from simstate.base.errors import InvalidInputError, ModelError, UnknownNameError
+
+pytestmark = pytest.mark.fast
 
 MODEL = """
 <mujoco>
@@ -97,9 +100,9 @@ def test_unmatched_patterns_and_invalid_values_are_errors():
     }.items():  # fmt: skip
         with pytest.raises(InvalidInputError, match=name):
             CollisionCfg(geoms=".*", **{name: value})
-    with pytest.raises(InvalidInputError, match="friction must be 1 to 3 numbers"):
+    with raises(InvalidInputError, name="friction"):
         CollisionCfg(geoms=".*", friction=(1, 2, 3, 4))
-    with pytest.raises(InvalidInputError, match="collision of 'robot'"):
+    with raises(InvalidInputError, name="A collision of 'robot'"):
         Simulation(
             SceneCfg(entities={"robot": EntityCfg(model=model(), collisions=[3])})
         )
@@ -128,5 +131,5 @@ def test_actuators_of_a_model_can_be_delayed_by_world():
 
 def test_a_longest_delay_below_the_model_s_own_is_an_error():
     robot = EntityCfg(model=model(delay='nsample="9" delay="0.01"'), max_delay_s=0.004)
-    with pytest.raises(ModelError, match=r"0\.004 s, less than the 0\.01 s.*'swing'"):
+    with raises(ModelError, name="max_delay_s"):
         Simulation(SceneCfg(entities={"robot": robot}))

@@ -11,6 +11,7 @@ import mujoco
 import numpy as np
 import pytest
 from tests.model_corpus import differences, run_differences
+from tests.raised import raises
 from tests.scene.model_table import SETTINGS, TIES, write_skin
 
 from simstate import (
@@ -135,7 +136,7 @@ def test_a_difference_that_mujoco_makes_itself_raises() -> None:
             build_scene(scene).model.actuator_lengthrange, ranges
         )
         return
-    with pytest.raises(SceneMismatchError, match=r"'two'.*actuator_lengthrange"):
+    with raises(SceneMismatchError, name="actuator_lengthrange"):
         build_scene(scene)
 
 

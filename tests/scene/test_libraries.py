@@ -10,10 +10,13 @@ from importlib.machinery import ModuleSpec
 
 import mujoco
 import pytest
+from tests.raised import raises
 
 from simstate import EntityCfg, ModelError, SceneCfg, Simulation, explain
 from simstate.cli import main
 from simstate.scene import model_libraries, models
+
+pytestmark = pytest.mark.fast
 
 
 def stand_in(monkeypatch, name, **content):
@@ -100,7 +103,7 @@ def test_a_download_that_is_impossible_is_one_message(menagerie, capsys):
 
 def test_what_an_import_raises_is_one_message(descriptions, monkeypatch):
     monkeypatch.delitem(sys.modules, "robot_descriptions.go1_mj_description")
-    with pytest.raises(ModelError, match=r"robot_descriptions, which could not give"):
+    with raises(ModelError, name="go1_mj_description"):
         Simulation(SceneCfg(entities={"r": EntityCfg(model="go1_mj_description")}))
 
 
@@ -116,7 +119,7 @@ def test_names_near_by_are_suggested(menagerie, descriptions):
 
 
 def test_a_description_without_mjcf_is_not_known(descriptions):
-    with pytest.raises(ModelError, match="There is no model 'a1_description'"):
+    with raises(ModelError, name="a1_description"):
         explain("a1_description")
 
 

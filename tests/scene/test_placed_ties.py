@@ -12,6 +12,8 @@ from tests.scene.model_table import TIES
 
 from simstate import EntityCfg, InitialStateCfg, ModelError, SceneCfg, Simulation
 
+pytestmark = pytest.mark.fast
+
 POS = np.array([1.5, -0.7, 0.4])
 TURN = Rotation.from_euler("z", 0.9)  # about the vertical: gravity stays
 STEPS = 150

@@ -10,10 +10,12 @@ import mujoco
 import numpy as np
 import pytest
 from tests.foreign_models import FOREIGN
+from tests.inside import keep_sizes
+from tests.raised import raises
 
 from simstate import EntityCfg, InitialStateCfg, ModelError, SceneCfg, UnknownNameError
 from simstate.base.errors import InvalidInputError
-from simstate.scene import build_scene, physics_options
+from simstate.scene import build_scene
 
 BALL = """<mujoco>{}<worldbody><body name="ball" pos=".1 .2 1"><freejoint/>
 <geom size=".1" pos=".01 0 0" mass="1.3"/></body></worldbody>{}</mujoco>"""
@@ -25,7 +27,7 @@ HANDLE = """<mujoco><worldbody><body mocap="true"><geom size=".1"/></body></worl
 GHOST = """<mujoco><option timestep=".005"/><worldbody><body><joint/><geom size=".1"
 contype="0" conaffinity="0"/></body></worldbody></mujoco>"""
 
-pytestmark = pytest.mark.filterwarnings("error")
+pytestmark = [pytest.mark.fast, pytest.mark.filterwarnings("error")]
 
 
 def ball(head: str = "", tail: str = "") -> str:
@@ -124,14 +126,14 @@ def test_a_choice_is_the_word_of_mjcf_or_its_number(name: str, word: str) -> Non
 
 def test_choices_that_differ_are_reported_by_their_words() -> None:
     two = [ball(f'<option integrator="{word}"/>') for word in ("RK4", "implicitfast")]
-    with pytest.raises(ModelError, match=r"\(e0: RK4, e1: implicitfast\)"):
+    with raises(ModelError, name="integrator"):
         model_of(*two)
 
 
 def test_a_word_that_is_none_says_which_there_are() -> None:
-    with pytest.raises(UnknownNameError, match="Did you mean 'elliptic'"):
+    with raises(UnknownNameError, name="eliptic"):
         model_of(ball(), options={"cone": "eliptic"})
-    with pytest.raises(InvalidInputError, match=r"like its default, 100\.$"):
+    with raises(InvalidInputError, name="iterations"):
         model_of(ball(), options={"iterations": "many"})
 
 
@@ -167,7 +169,7 @@ def test_groups_of_actuators_that_one_file_switches_off_stay_off() -> None:
 
 @pytest.mark.parametrize("timestep", [float("nan"), float("inf"), 0.0, -1.0])
 def test_a_time_step_is_positive_and_finite(timestep: float) -> None:
-    with pytest.raises(InvalidInputError, match="timestep must be > 0 and finite"):
+    with raises(InvalidInputError, name="timestep"):
         model_of(ball(), timestep=timestep)
 
 
@@ -201,7 +203,7 @@ def test_a_size_that_one_file_states_is_the_scenes(name: str, capfd: Any) -> Non
 
 def test_sizes_that_differ_are_refused_and_settled() -> None:
     two = [ball(f'<size nuserdata="{n}"/>') for n in (2, 5)]
-    with pytest.raises(ModelError, match=r"nuserdata \(e0: 2, e1: 5\)") as caught:
+    with raises(ModelError, name="nuserdata") as caught:
         model_of(*two)
     assert "SceneCfg(sizes={'nuserdata': …})" in str(caught.value)
     assert model_of(*two, sizes={"nuserdata": 7}).nuserdata == 7
@@ -216,16 +218,16 @@ def test_keyframes_are_counted_not_sized(capfd: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "error", "says"),
+    ("sizes", "error", "name"),
     [
-        ({"nuserdat": 1}, UnknownNameError, "Did you mean 'nuserdata'"),
+        ({"nuserdat": 1}, UnknownNameError, "nuserdat"),
         ({"nkey": 1}, UnknownNameError, "nkey"),
-        ({"nuserdata": "two"}, InvalidInputError, "whole number, got 'two'"),
-        ({"nuserdata": 1.5}, InvalidInputError, "whole number, got 1.5"),
+        ({"nuserdata": "two"}, InvalidInputError, "nuserdata"),
+        ({"nuserdata": 1.5}, InvalidInputError, "nuserdata"),
     ],
 )
-def test_sizes_that_are_none(sizes: Any, error: type, says: str) -> None:
-    with pytest.raises(error, match=says):
+def test_sizes_that_are_none(sizes: Any, error: type, name: str) -> None:
+    with raises(error, name=name):
         model_of(ball(), sizes=sizes)
 
 
@@ -262,7 +264,7 @@ def test_looks_that_differ_are_one_warning_of_ours(capfd: Any) -> None:
 def test_a_conflict_that_only_mujoco_sees_is_a_warning_too(
     monkeypatch: Any, capfd: Any
 ) -> None:
-    monkeypatch.setattr(physics_options, "_settle_sizes", lambda *_: None)
+    keep_sizes(monkeypatch)
     with pytest.warns(UserWarning, match="nuserdata: parent has 0") as said:
         model_of(ball('<size nuserdata="3"/>'))
     assert len(said) == 1

@@ -9,6 +9,7 @@ from typing import Any
 import mujoco
 import numpy as np
 import pytest
+from tests.raised import raises
 
 from simstate import (
     EntityCfg,
@@ -19,6 +20,8 @@ from simstate import (
 )
 from simstate.cli import main
 from simstate.scene import build_scene
+
+pytestmark = pytest.mark.fast
 
 ROBOT = """<?xml version="1.0"?>
 <!-- <mujoco> is not what this is -->
@@ -152,9 +155,7 @@ def test_a_package_next_to_it_is_found_by_its_package_xml(
 ) -> None:
     path = saved(tmp_path / "arm_bringup" / "urdf", urdf())
     package = meshes.rename(tmp_path / "arm_description")
-    with pytest.raises(
-        ModelError, match="'arm_description', whose folder is not known"
-    ):
+    with raises(ModelError, name="arm_description"):
         build_scene(scene(path))
     (package / "package.xml").write_text("<package/>")
     assert build_scene(scene(path)).model.nmesh == 1
@@ -202,7 +203,7 @@ def test_a_string_of_urdf(meshes: Path) -> None:
 
 
 def test_packages_of_what_is_no_urdf_are_refused(meshes: Path) -> None:
-    with pytest.raises(ModelError, match="not a URDF"):
+    with raises(ModelError, name="packages"):
         build_scene(scene("cube", packages={"arm_description": meshes}))
 
 
@@ -246,7 +247,7 @@ def test_other_files_are_refused_with_what_is_read(
 def test_an_xml_file_that_is_none_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "robot.xml"
     path.write_bytes(content)
-    with pytest.raises(ModelError, match=r"robot\.xml is not a valid MuJoCo model"):
+    with raises(ModelError, file="robot.xml"):
         build_scene(scene(path))
 
 

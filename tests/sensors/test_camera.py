@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate import (
     CameraCfg,
@@ -529,7 +530,7 @@ def test_a_bad_configuration_is_refused(cfg, named):
 
 
 def test_an_unknown_camera_is_refused_with_a_suggestion(sim):
-    with pytest.raises(UnknownNameError, match="'front'"):
+    with raises(UnknownNameError, name="frnt"):
         sim.cameras["frnt"]
     assert list(sim.cameras) == list(CAMERAS)
     assert "front" in sim.cameras
@@ -578,7 +579,7 @@ def test_pictures_are_recorded_and_come_again(sim, tmp_path):
         assert replay(recording, sim).is_same
         if sim.engine_name == "native":  # a file does not bring cameras
             assert replay(recording).left_out == ["camera/mounted"]
-    with pytest.raises(SimStateError, match="Unknown camera of the scene 'mountd'"):
+    with raises(SimStateError, name="mountd"):
         sim.record(path, quantities=["camera/mountd"])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mujoco
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate import ContactCfg, EntityCfg, SceneCfg, Simulation
 from simstate.base.errors import ModelError
@@ -112,9 +113,9 @@ def test_forces_are_those_on_the_first_of_a_pair():
 
 
 def test_what_cannot_be_counted_is_an_error():
-    with pytest.raises(ModelError, match='kind must be "body" or "geom"'):
+    with raises(ModelError, name="own"):
         folded(own={"of": "arm/.*", "kind": "subtree", "against": "self"})
-    with pytest.raises(ModelError, match="no two of these elements can collide"):
+    with raises(ModelError, name="own"):
         folded(own={"of": "arm/(b|d|e)", "against": "self"})
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import mujoco
 import pytest
 from tests.conftest import SMALL
+from tests.raised import raises
 from tests.simulators import looped
 from tests.simulators.scenes import scene_of
 
@@ -91,7 +92,7 @@ def test_one_of_your_own_is_known_everywhere(capsys):
     assert cli.main(["align", "cartpole", "--with", "looped", "--seconds", "0.1"]) == 0
     assert "MuJoCo and Looped MuJoCo" in capsys.readouterr().out
     mine = dataclasses.replace(looped.INFO, name="drake")
-    with pytest.raises(InvalidInputError, match="There is a simulator 'drake' already"):
+    with raises(InvalidInputError, name="drake"):
         register(mine)
     assert SIMULATORS["drake"].title == "Drake"
 
@@ -104,7 +105,7 @@ def test_every_extra_is_one_of_the_project():
 
 
 def test_an_unknown_name_has_suggestions():
-    with pytest.raises(UnknownNameError, match="Did you mean 'drake'"):
+    with raises(UnknownNameError, name="drak"):
         info("drak")
 
 
@@ -171,5 +172,5 @@ def test_a_simulator_is_installed_if_its_package_is_there(package, installed):
     one = dataclasses.replace(next(iter(SIMULATORS.values())), package=package)
     assert one.installed is installed
     if not installed:
-        with pytest.raises(SimStateError, match="pip install"):
+        with raises(SimStateError, name="native"):
             one.require()

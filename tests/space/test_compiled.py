@@ -11,6 +11,7 @@ import pytest
 import torch
 from tests.engine.core_loads import load
 from tests.inside import compiled_models_of, processes_of
+from tests.raised import raises
 
 from simstate import EntityCfg, SceneCfg, Simulation, integrate
 from simstate.base.errors import InvalidInputError
@@ -356,7 +357,7 @@ def test_polynomials_are_fitted_on_as_time_goes(monkeypatch):
 def test_the_air_takes_a_row_for_each_world():
     sim = Simulation(mujoco.MjModel.from_xml_string(CRAFT), NUM, integrator=RK4)
     air = PlanetAir(atmosphere=StandardAtmosphere(density_factor=[1.0, 1.1]))
-    with pytest.raises(InvalidInputError, match=r"density_factor.*2 rows.*3 worlds"):
+    with raises(InvalidInputError, name="density_factor"):
         sim.add_force(integrate.Drag("model", "bus", 3.0, air.density, air.wind))
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import spiceypy as spice
 import torch
+from tests.raised import raises
 
 from simstate.base.errors import InvalidInputError, ShapeError
 from simstate.space import EarthRotation, Ephemeris, Epoch, moon, spice_body, sun
@@ -22,7 +23,7 @@ def test_an_epoch_is_terrestrial_time():
     assert EPOCH.tt_days + EPOCH.tt_fraction == pytest.approx(sum(tt), abs=1e-9)
     assert EPOCH.ut1_minus_tt == pytest.approx(-37 - 32.184 - 0.01, abs=1e-6)
     for wrong in ("tomorrow", "2024-03-20T06:30:15+02:00"):
-        with pytest.raises(InvalidInputError, match="epoch"):
+        with raises(InvalidInputError, name="date"):
             Epoch.utc(wrong)
 
 
@@ -117,7 +118,7 @@ def test_spice_kernels(tmp_path):
     want = 3.8e8 * np.stack([np.cos(turn), np.sin(turn), 0 * turn], axis=-1)
     np.testing.assert_allclose(body(t), want, atol=1e-1)
     spice.kclear()
-    with pytest.raises(InvalidInputError, match="no SPICE kernel"):
+    with raises(InvalidInputError, file="none.bsp"):
         spice_body("MOON", "EARTH", EPOCH, [tmp_path / "none.bsp"])
 
 

@@ -9,6 +9,7 @@ import pymap3d
 import pytest
 import spiceypy as spice
 import torch
+from tests.raised import raises
 
 from simstate import space
 from simstate.base.errors import InvalidInputError, ShapeError
@@ -188,7 +189,7 @@ def test_constructed_elements():
 
 @pytest.mark.parametrize("wrong", [98.6, -0.1, [0.3, 3.2]])
 def test_an_inclination_in_degrees_is_refused(wrong):
-    with pytest.raises(InvalidInputError, match=r"inclination.*rad"):
+    with raises(InvalidInputError, name="inclination"):
         OrbitalElements.of(7.2e6, inclination=wrong)
 
 
@@ -286,7 +287,7 @@ def test_axes_of_an_orbit():
     for rot in (rtn, lvlh):
         np.testing.assert_allclose(rot @ rot.T, np.eye(3), atol=1e-14)
         assert float(torch.linalg.det(rot)) == pytest.approx(1)
-    with pytest.raises(InvalidInputError, match="plane"):
+    with raises(InvalidInputError, name="orbital plane"):
         rot_rtn_eci([7e6, 0, 0], [1e3, 0, 0])
 
 
@@ -352,7 +353,7 @@ def test_secular_rates_are_those_of_the_averaged_potential():
     along = -(root**2) / (n * a**2 * e) * by_e - 2 / (n * a) * by_a
     assert float(found.mean_anomaly) == pytest.approx(along, rel=1e-4)
     open_ = OrbitalElements(*parts[:1], torch.ones(1, dtype=F64), *parts[2:], MU)
-    with pytest.raises(InvalidInputError, match="closed orbits"):
+    with raises(InvalidInputError, name="eccentricity"):
         j2_rates(open_)
 
 
@@ -368,7 +369,7 @@ def test_batches_of_craft_and_chiefs_must_broadcast(name):
     one = function(*(x[3, 1] for x in craft), *(x[1] for x in chief))
     for whole, single in zip(found, one, strict=True):
         torch.testing.assert_close(whole[3, 1], single)
-    with pytest.raises(ShapeError, match="position"):
+    with raises(ShapeError, name="position, velocity, chief[0], chief[1]"):
         function(craft[0][:, :1].expand(4, 3, 3), craft[1], *chief)
-    with pytest.raises(ShapeError, match="chief"):
+    with raises(ShapeError, name="position, velocity, chief[0], chief[1]"):
         function(*craft, *(torch.cat([x, x[:1]]) for x in chief))

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from tests.inside import set_pole
 from tests.space.test_compiled import F64, PLACE, RK4, SPEED, compare, flown, harmonics
 
 from simstate import integrate
@@ -43,7 +44,7 @@ def test_a_pole_that_is_far_away(monkeypatch):
             axis=-1,
         )
 
-    monkeypatch.setattr(EarthRotation, "_pole_at", far)
+    set_pole(monkeypatch, far)
 
     def add(sim):
         field = harmonics(lambda: EarthRotation(Epoch.utc("2026-11-16T12:00:00")))

@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
+from tests.raised import raises
 
 from simstate import EntityCfg, InitialStateCfg, SceneCfg, Simulation
 from simstate.base.errors import InvalidInputError, ModelError, UnknownNameError
@@ -257,12 +258,12 @@ def test_wrong_parts_are_refused():
     ):
         with pytest.raises((InvalidInputError, ModelError), match=message):
             wrong().add_to(spec, "hub")
-    with pytest.raises(ModelError, match="it has hub"):
+    with raises(ModelError, name="bus"):
         ReactionWheelCfg(**base).add_to(spec, "bus")
     tilted = ControlMomentGyroCfg(**{**vars(GYRO), "spin_axis": (1, 0, 1)})
-    with pytest.raises(InvalidInputError, match="across"):
+    with raises(InvalidInputError, name="spin_axis"):
         tilted.add_to(spec, "hub")
-    with pytest.raises(InvalidInputError, match="at least one"):
+    with raises(InvalidInputError, name="wheels"):
         ReactionWheels("craft", [])
-    with pytest.raises(UnknownNameError, match="wheel_a"):
+    with raises(UnknownNameError, name="wheel_a"):
         simulated([]).add_force(ReactionWheels("craft", WHEELS))

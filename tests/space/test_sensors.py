@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.spatial.transform import Rotation
+from tests.raised import raises
 
 from simstate import Simulation
 from simstate.base.errors import InvalidInputError
@@ -130,7 +131,7 @@ def test_a_world_reads_the_same_in_any_batch():
 
 def test_noise_needs_a_stochastic_scheme():
     sim = craft(integrator=RK4())
-    with pytest.raises(InvalidInputError, match="stochastic"):
+    with raises(InvalidInputError, name="process 'gyro'"):
         sim.add_process(Gyro("gyro", "model", "craft", noise_density=1e-3))
-    with pytest.raises(InvalidInputError, match="noise_density"):
+    with raises(InvalidInputError, name="noise_density of process 'gyro'"):
         Gyro("gyro", "model", "craft", noise_density=-1.0)

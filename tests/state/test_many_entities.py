@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate import (
     EntityCfg,
@@ -307,13 +308,11 @@ def test_names_are_found_in_either_order() -> None:
     assert names == tens + [name for name in own if name in ("j0", "j1", "j2", "j3")]
     assert ids == [own.index(name) for name in names]
     for order in (False, True):
-        with pytest.raises(
-            UnknownNameError, match=r"'j51'\. Did you mean .* Known: j3"
-        ):
+        with raises(UnknownNameError, name="j51"):
             entity.find_joints(["j5", "j51"], preserve_order=order)
-        with pytest.raises(UnknownNameError, match="bad regex"):
+        with raises(UnknownNameError, name="j("):
             entity.find_joints(["j5", "j("], preserve_order=order)
-        with pytest.raises(UnknownNameError, match="a name or a regex"):
+        with raises(UnknownNameError, name="7"):
             entity.find_joints(["j5", 7], preserve_order=order)  # pyright: ignore
 
 

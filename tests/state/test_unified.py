@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from tests.laws import zoo
+from tests.raised import raises
 
 from simstate import (
     EntityCfg,
@@ -577,7 +578,7 @@ def test_tensors_of_some_entities_leave_the_others(native):
 
 
 def test_an_unknown_mode_is_refused(native):
-    with pytest.raises(UnknownNameError, match="tensor"):
+    with raises(UnknownNameError, name="tensors"):
         native.get_states(mode="tensors")
 
 

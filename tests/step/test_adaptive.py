@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from tests.inside import stepper_of
+from tests.raised import raises
 
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.base.errors import IntegrationError, InvalidInputError, UnknownNameError
@@ -194,7 +195,7 @@ def test_what_cannot_be_met_is_said(on_divergence):
     sim.data.qvel[0] = 0.0
     before = sim.data.qpos.clone()
     if on_divergence == "raise":
-        with pytest.raises(IntegrationError, match=r"world 1 at t = .*'root'"):
+        with raises(IntegrationError, worlds=[1]):
             sim.step(10)
         assert torch.equal(sim.data.qpos, before)
         assert sim.time.tolist() == [0.0, 0.0]
@@ -257,16 +258,16 @@ def test_a_group_a_process_and_what_is_left_out():
 
 def test_bad_options_are_refused():
     for bad in (0.0, -1e-6, float("nan"), {"qpos": 0.0}):
-        with pytest.raises(InvalidInputError, match="must be a number > 0"):
+        with raises(InvalidInputError, name="atol"):
             DP54(atol=bad)
     sim = started(DP54(rtol={"pos": 1e-6}))  # it might be a process's name
-    with pytest.raises(UnknownNameError, match="qpos"):
+    with raises(UnknownNameError, name="pos"):
         sim.step()
-    with pytest.raises(InvalidInputError, match="manifold"):
+    with raises(InvalidInputError, name="attitude"):
         DP54(attitude="manifold")
-    with pytest.raises(InvalidInputError, match="embedded"):
+    with raises(InvalidInputError, name="b_error"):
         Adaptive(RK4().tableau)
-    with pytest.raises(InvalidInputError, match="min_step"):
+    with raises(InvalidInputError, name="min_step"):
         DP54(min_step=1.0, max_step=0.1)
 
 

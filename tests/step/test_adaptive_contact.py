@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from tests.inside import take_blocks
+from tests.raised import raises
 
 import simstate
 from simstate import ContactCfg, EntityCfg, SceneCfg, Simulation
@@ -318,7 +319,7 @@ def test_the_contact_time_step_is_shown_and_warned_of():
     assert "contact_timestep=0.002 s" in repr(sim)
     with pytest.warns(RuntimeWarning, match=r"contact_timestep=0\.0003 s"):
         SCENES["ball"].simulation(DP54(contact_timestep=3e-4), 0.002)
-    with pytest.raises(InvalidInputError, match="contact_timestep"):
+    with raises(InvalidInputError, name="contact_timestep"):
         DP54(contact_timestep=0.0)
 
 

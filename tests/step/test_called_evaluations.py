@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from tests.inside import has_called_from_core, take_blocks
+from tests.raised import raises
 from tests.step.test_called_forces import BODY, DOF, MODEL, NUM, make, moved, spring
 from tests.step.test_function_force import Function, address, numbers
 
@@ -309,7 +310,7 @@ def test_an_acceleration_of_another_shape_is_refused():
             return super().acceleration(t, pos)[:, 0]
 
     sim, _ = orbit(Flat())
-    with pytest.raises(InvalidInputError, match="acceleration of Flat"):
+    with raises(InvalidInputError, name="The acceleration of Flat"):
         sim.step()
 
 
@@ -360,7 +361,7 @@ def test_a_rate_that_is_not_finite_is_named():
     sim = make()
     sim.add_process(Broken())
     before = sim.snapshot()
-    with pytest.raises(InvalidInputError, match=r"rate of process 'lag'.*world 3"):
+    with raises(InvalidInputError, name="lag"):
         sim.step(3)
     for name, values in before.slots.items():
         np.testing.assert_array_equal(sim.snapshot().slots[name], values, name)
@@ -405,7 +406,7 @@ def test_a_flow_that_is_not_finite_is_named(scheme):
 
     sim.add_force(spoil)
     before = sim.state.clone()
-    with pytest.raises(InvalidInputError, match=r"spoil' made mass_rate .*world 2"):
+    with raises(InvalidInputError, name="mass_rate"):
         sim.step()
     assert torch.equal(sim.state, before)
     assert sim.mass_rate[:, 1].tolist() == [-0.1] * NUM
@@ -450,7 +451,7 @@ def test_a_world_that_is_not_finite_does_not_hide_writes_to_another():
 
     sim.add_force(late_model)
     before = sim.data.qpos.clone()
-    with pytest.raises(InvalidInputError, match=r"qpos, '.*late_model' in world 2"):
+    with raises(InvalidInputError, name="qpos"):
         sim.step()
     assert torch.equal(sim.data.qpos, before)
 

@@ -14,6 +14,7 @@ from tests.inside import (
     ledger_of,
     take_blocks,
 )
+from tests.raised import raises
 from tests.step.test_function_force import (
     BODY,
     DOF,
@@ -232,28 +233,28 @@ def test_views_are_of_the_stage():
 
 
 @pytest.mark.parametrize(
-    ("options", "text"),
+    ("options", "name"),
     [
-        ({"reads": ("qpoz",)}, "'qpoz'.*qpos"),
-        ({"writes": ("xfrc",)}, "'xfrc'.*xfrc_applied"),
-        ({"writes": ("qvel",)}, "may write.*'qvel'"),
-        ({"writes": ("mocap_pos",)}, "may write.*'mocap_pos'"),
-        ({"reads": ("qacc",)}, "qacc is an acceleration or a force"),
+        ({"reads": ("qpoz",)}, "qpoz"),
+        ({"writes": ("xfrc",)}, "xfrc"),
+        ({"writes": ("qvel",)}, "qvel"),
+        ({"writes": ("mocap_pos",)}, "mocap_pos"),
+        ({"reads": ("qacc",)}, "qacc"),
         (
             {"reads": ("actuator_force",)},
-            "actuator_force is an acceleration or a force",
+            "actuator_force",
         ),
-        ({"reads": "qpos"}, r"reads must be a sequence of names, such as \('qpos',\)"),
-        ({"writes": "ctrl"}, r"writes must be a sequence of names"),
+        ({"reads": "qpos"}, "reads"),
+        ({"writes": "ctrl"}, "writes"),
     ],
     ids=str,
 )
-def test_wrong_views_are_refused(options, text):
+def test_wrong_views_are_refused(options, name):
     sim = make()
     before = moved(sim, calls=1)
-    with pytest.raises((InvalidInputError, UnknownNameError), match=text):
+    with raises((InvalidInputError, UnknownNameError), name=name):
         sim.add_force(spring_on_views, **options)
-    with pytest.raises(InvalidInputError, match=r"\(t, \*reads, \*writes\); got 3"):
+    with raises(InvalidInputError, name="model"):
         sim.add_force(3, reads=("qpos",))
     assert torch.equal(sim.state, before)
     sim.step()

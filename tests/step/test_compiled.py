@@ -11,6 +11,7 @@ import torch
 from tests.engine.core_models import load, random_states
 from tests.engine.test_core_loads import CRAFT, MU, RADIUS, SPEED
 from tests.inside import compiled_models_of, record_forwards, slot_of
+from tests.raised import raises
 
 from simstate import Simulation, integrate
 from simstate.base.errors import IntegrationError, InvalidInputError
@@ -120,7 +121,7 @@ def test_a_world_that_is_stuck_is_described_alike(both):
         sim.data.qvel[0] = 0.0
         sim.data.qfrc_applied[0] = 0.0
         before = sim.state.clone()
-        with pytest.raises(IntegrationError, match="DP54 cannot meet") as error:
+        with raises(IntegrationError, worlds=[0, 1, 2, 3, 4]) as error:
             sim.step(3)
         assert torch.equal(sim.state, before)
         messages.append(str(error.value))
@@ -237,7 +238,7 @@ def test_numbers_that_a_model_refuses_are_refused(both):
         sim.add_force(push)
         sim.step()
         push.parameters["throttle"][2] = 1.5
-        with pytest.raises(InvalidInputError, match="throttle of the Thruster"):
+        with raises(InvalidInputError, name="The throttle of the Thruster on 'bus'"):
             sim.step()
 
 
@@ -247,7 +248,7 @@ def test_running_out_of_mass_is_said_alike(both, scheme):
     for sim in both(craft(), scheme):
         sim.add_force(thruster(mass_flow=4.0, throttle=1.0))
         before = sim.state.clone()
-        with pytest.raises(InvalidInputError, match="run out of mass") as error:
+        with raises(InvalidInputError, name="bus") as error:
             sim.step(40)
         assert torch.equal(sim.state, before)
         # Python's loop raises at the first world, the core for the lowest one.

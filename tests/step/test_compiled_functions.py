@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from tests.inside import compiled_models_of, slot_of
+from tests.raised import raises
 from tests.step.test_called_forces import BODY, DOF, NUM, make, moved
 
 import simstate
@@ -80,7 +81,7 @@ def test_parameters_are_slots_of_each_world():
     assert slot_of(sim, name)[3] == 5.0
     sim.restore(before)
     np.testing.assert_array_equal(force.parameters["gain"], GAIN)
-    with pytest.raises(simstate.ShapeError, match=r"gain of .* has 2 rows"):
+    with raises(simstate.ShapeError, name="gain"):
         make().add_force(compiled(make(), gain=[0.1, 0.2]))
 
 
@@ -124,7 +125,7 @@ def test_errors_and_slots_have_the_name_of_the_function():
     assert "parameter/spoil/gain" in sim.snapshot().slots
     sim.step()
     force.parameters["gain"][:] = torch.as_tensor(gain)
-    with pytest.raises(InvalidInputError, match=r"'spoil' made .*world 1"):
+    with raises(InvalidInputError, name="xfrc_applied"):
         sim.step()
 
 
@@ -145,7 +146,7 @@ def test_a_cfunc_of_another_type_is_refused(signature):
     if signature.startswith("int32"):
         function = eval("lambda m, d, p, world: 3")
     wrong, sim = numba.cfunc(signature)(function), make()
-    with pytest.raises(InvalidInputError, match=r"force\.h, got numba's.*cfunc\("):
+    with raises(InvalidInputError, name="function"):
         sim.add_force(wrong)
     right = numba.cfunc("void(voidptr, voidptr, CPointer(float64), int32)")
     sim.add_force(right(lambda m, d, p, world: None))
@@ -168,7 +169,7 @@ def test_a_ctypes_function_of_another_type_is_refused(types, result):
         function.argtypes, function.restype = types, result
     else:
         function = ctypes.CDLL(None).getpid
-    with pytest.raises(InvalidInputError, match=r"got argtypes .*argtypes = \["):
+    with raises(InvalidInputError, name="function"):
         make().add_force(function)
 
 
@@ -227,15 +228,15 @@ def test_a_cffi_function_has_the_bits_of_numpy(tmp_path, monkeypatch):
     assert torch.equal(moved(ours), moved(views))
     assert compiled_models_of(ours) is not None
     for name in ("short_one", "wrong_result"):
-        with pytest.raises(InvalidInputError, match=r"got cffi's .*declare it as"):
+        with raises(InvalidInputError, name="function"):
             ours.add_force(get(damping.lib, name))
-    with pytest.raises(InvalidInputError, match="pass a function"):
+    with raises(InvalidInputError, name="function"):
         ours.add_force(damping.ffi.new("double[3]"))
 
 
 def test_without_numba_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "numba", None)
-    with pytest.raises(InvalidInputError, match=r"pip install 'simstate\[compiled\]'"):
+    with raises(InvalidInputError, name="numba"):
         compile_force(damp, make(), reads=READS, writes=WRITES)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from tests.inside import stepper_of
+from tests.raised import raises
 
 from simstate import InvalidInputError, Simulation, integrate
 from simstate.cli import main
@@ -85,7 +86,7 @@ def test_masses_that_flow_count():
 
 def test_a_time_that_is_no_time_is_refused():
     for bad in (float("nan"), float("inf"), 0.0, -1.0):
-        with pytest.raises(InvalidInputError, match=r"at least one time step|finite"):
+        with raises(InvalidInputError, name="seconds"):
             integrate.report(spinning(integrate.RK4()), bad)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.integrate import solve_ivp
+from tests.raised import raises
 
 from simstate import CouplingError, DivergenceError, InvalidInputError, Simulation
 from simstate.flight import FreeFlight, Load
@@ -205,7 +206,7 @@ def test_loads_that_do_not_converge_raise_and_leave_the_state():
     sim.step(2)
     before = sim.state.clone()
     sim.add_coupled_force(jumping, Strong(max_iterations=6))
-    with pytest.raises(CouplingError, match=r"1 of 3 worlds.*6 trials.*world 1") as e:
+    with raises(CouplingError, worlds=[1]) as e:
         sim.step(4)
     assert e.value.env_ids == [1]
     assert isinstance(e.value, DivergenceError)
@@ -219,20 +220,20 @@ def test_loads_that_do_not_converge_raise_and_leave_the_state():
 
 
 @pytest.mark.parametrize(
-    ("model", "message"),
+    ("model", "name"),
     [
-        (lambda t, sim: sim.data.qpos.add_(0.1), "A force model wrote to"),
-        (lambda t, sim: sim.data.qfrc_applied.fill_(torch.nan), "not finite"),
-        (lambda t, sim: sim.step(), "within a step"),
+        (lambda t, sim: sim.data.qpos.add_(0.1), "sim.data.qpos"),
+        (lambda t, sim: sim.data.qfrc_applied.fill_(torch.nan), "qfrc_applied"),
+        (lambda t, sim: sim.step(), "sim.step"),
     ],
     ids=["state", "nan", "step"],
 )
-def test_a_wrong_model_leaves_the_state(model, message):
+def test_a_wrong_model_leaves_the_state(model, name):
     sim = make()
     sim.step()
     before = sim.state.clone()
     sim.add_coupled_force(model)
-    with pytest.raises(InvalidInputError, match=message):
+    with raises(InvalidInputError, name=name):
         sim.step(2)
     assert torch.equal(sim.state, before)
 
@@ -245,7 +246,7 @@ def test_controls_are_not_coupled():
               '<body name="other" pos="3 0 0"><joint name="j"/>')  # fmt: skip
     sim = Simulation(mujoco.MjModel.from_xml_string(xml), 2)
     sim.add_coupled_force(lambda t, sim: sim.data.ctrl.fill_(1.0))
-    with pytest.raises(InvalidInputError, match="wrote to ctrl"):
+    with raises(InvalidInputError, name="ctrl"):
         sim.step()
 
 

@@ -6,6 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate import Simulation
 from simstate.base.errors import InvalidInputError
@@ -178,9 +179,9 @@ def test_a_run_into_the_past_is_rejected():
         sim = Simulation(model, 3, integrator=scheme)
         sim.run(until=torch.tensor([0.4, 0.3, 0.7], dtype=torch.float64))
         before = sim.state.clone()
-        with pytest.raises(InvalidInputError, match=r"past of world 2.*t = 0\.7 s"):
+        with raises(InvalidInputError, name="until"):
             sim.run(until=0.5)
-        with pytest.raises(InvalidInputError, match="past of world 0"):
+        with raises(InvalidInputError, name="until"):
             sim.run(until=0.3, env_ids=[0, 1])
         assert torch.equal(sim.state, before)
         sim.run(until=sim.time.clone())  # now is not the past

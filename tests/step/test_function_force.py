@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from tests.inside import compiled_models_of
+from tests.raised import raises
 
 from simstate import Simulation, integrate
 from simstate.base.errors import InvalidInputError, ShapeError
@@ -214,17 +215,17 @@ def test_parameters_are_optional_and_kept_alive():
 
 @pytest.mark.parametrize("wrong", [0, -8, 3.5, None, "push", True])
 def test_a_wrong_address_is_refused(wrong):
-    with pytest.raises(InvalidInputError, match="address of a C function"):
+    with raises(InvalidInputError, name="address"):
         make(SCHEMES[0]).add_force(Function(wrong))
 
 
 def test_wrong_parameters_are_refused():
     sim = make(SCHEMES[0])
     for values in ([1.0], numbers().astype(np.float32), torch.ones(NUM, 2).int()):
-        with pytest.raises(InvalidInputError, match="float64 tensor or array"):
+        with raises(InvalidInputError, name="parameters"):
             sim.add_force(Function(8, values))
     for values in (np.ones(NUM), np.ones((NUM, 0)), np.ones((NUM + 1, 2))):
-        with pytest.raises(ShapeError, match="parameters"):
+        with raises(ShapeError, name="parameters"):
             sim.add_force(Function(8, values))
     sim.step()
     if core.is_available():
@@ -238,7 +239,7 @@ def test_parameters_that_are_not_finite_are_python_to_see_to(address):
     sim.step()
     function.parameters[3, 0] = np.nan
     before = sim.state.clone()
-    with pytest.raises(InvalidInputError, match="not finite, first in world 3"):
+    with raises(InvalidInputError, name="ctrl"):
         sim.step()
     assert torch.equal(sim.state, before)
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
+from tests.raised import raises
 
 from simstate import Simulation
 from simstate.base.errors import InvalidInputError, ShapeError
@@ -179,28 +180,28 @@ def test_wrong_combinations_raise():
     def held(t):
         return torch.stack([torch.zeros(len(t), 3).double(), moon(t)], dim=1)
 
-    with pytest.raises(InvalidInputError, match="CentralGravity"):
+    with raises(InvalidInputError, name="positions"):
         craft().add_force(PointMassGravity([MU, MU_MOON], held))
     sim = craft()
     sim.add_force(PointMassGravity(MU))
-    with pytest.raises(InvalidInputError, match="CentralGravity"):
+    with raises(InvalidInputError, name="chief"):
         sim.add_force(PointMassGravity(MU_MOON, lambda t: moon(t)[:, None]))
-    with pytest.raises(InvalidInputError, match="central"):
+    with raises(InvalidInputError, name="central"):
         CentralGravity(PointMassGravity([MU, MU_MOON], held), [])
-    with pytest.raises(InvalidInputError, match="central"):
+    with raises(InvalidInputError, name="central"):
         CentralGravity(PointMassGravity(MU, (1e6, 0, 0)), [])
-    with pytest.raises(InvalidInputError, match="ThirdBody"):
+    with raises(InvalidInputError, name="third_bodies"):
         CentralGravity(PointMassGravity(MU), [PointMassGravity(MU_MOON)])
-    with pytest.raises(InvalidInputError, match="Gravity"):
+    with raises(InvalidInputError, name="gravity"):
         MovingFrame(lambda t, p: p, (7e6, 0, 0), (0, 7e3, 0))
-    with pytest.raises(InvalidInputError, match="position"):
+    with raises(InvalidInputError, name="position(t)"):
         craft().add_force(PointMassGravity(MU, lambda t: t))
 
 
 def test_two_fixed_centres_and_several_craft_of_their_own_fields():
     """Legitimate sums: masses that do not move; a field for each entity."""
     craft().add_force(PointMassGravity([MU, MU], [[0, 0, 0], [2e7, 0, 0]]))
-    with pytest.raises(ShapeError, match="masses"):
+    with raises(ShapeError, name="position"):
         PointMassGravity([MU, MU], [[0, 0, 0]])
 
 
@@ -273,7 +274,7 @@ def test_mu_of_each_world():
     acc = sim.scene["model"].data.body_com_lin_acc_w.norm(dim=-1)
     torch.testing.assert_close(acc[0], pull[0], rtol=1e-9, atol=0)
     torch.testing.assert_close(acc[1], 2 * pull[1], rtol=1e-9, atol=0)
-    with pytest.raises(ShapeError, match="mu"):
+    with raises(ShapeError, name="mu"):
         craft(num_envs=3).add_force(PointMassGravity(mu))
 
 
@@ -316,10 +317,10 @@ def test_each_craft_has_a_frame_of_its_own():
     sim = Simulation(scene(ball), 2, integrator=RK4())
     sim.add_process(MovingFrame(PointMassGravity(MU, entity="low"), *starts["low"]))
     high = PointMassGravity(MU, entity="high")
-    with pytest.raises(InvalidInputError, match="collide"):
+    with raises(InvalidInputError, name="frame of high"):
         sim.add_process(MovingFrame(high, *starts["high"]))
     again = PointMassGravity(MU, entity="low")
-    with pytest.raises(InvalidInputError, match="low"):
+    with raises(InvalidInputError, name="low/bus"):
         sim.add_process(MovingFrame(again, *starts["low"], name="again"))
 
 
@@ -327,7 +328,7 @@ def test_float32_is_refused_where_it_cannot_hold_an_orbit():
     sim = craft(integrator=RK4(), dt=1.0, engine="warp")
     sim.add_force(PointMassGravity(MU))
     sim.data.qpos[:, 0] = 7e6
-    with pytest.raises(InvalidInputError, match="float32"):
+    with raises(InvalidInputError, name="float32"):
         sim.step()
 
 

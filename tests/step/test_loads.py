@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from tests.inside import slot_of
+from tests.raised import raises
 
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.base.errors import InvalidInputError, ShapeError, SimStateError
@@ -75,11 +76,11 @@ def test_a_throttle_out_of_range_is_refused_and_gains_no_mass():
     sim.add_force(Thruster("model", "body", (3, 0, 0), mass_flow=0.1, throttle=gap))
     sim.step()
     before = sim.state.clone()
-    with pytest.raises(InvalidInputError, match=r"throttle.*'body'.*at \[1\]"):
+    with raises(InvalidInputError, name="The throttle of the Thruster on 'body'"):
         sim.step()
     assert torch.equal(sim.state, before)
     for wrong in (-0.1, 1.1, [0.2, 0.3, float("nan")]):
-        with pytest.raises(InvalidInputError, match="throttle of Thruster"):
+        with raises(InvalidInputError, name="throttle of Thruster"):
             Thruster("model", "body", (3, 0, 0), throttle=wrong)
 
 
@@ -97,7 +98,7 @@ def test_a_body_never_becomes_a_speck():
     sim = body(num_envs=2)
     # After 19.99999999 steps of 0.1 kg nothing is left.
     sim.add_force(Thruster("model", "body", (2, 0, 0), mass_flow=[1 - 5e-10, 0.1]))
-    with pytest.raises(InvalidInputError, match="world 0 would run out of mass"):
+    with raises(InvalidInputError, name="body"):
         sim.step(20)
 
 
@@ -231,5 +232,5 @@ def test_parameters_are_part_of_the_worlds():
     assert not torch.equal(sim.data.qacc, before)
     air = Drag("model", "body", 1.0)
     air.parameters.attach(sim)
-    with pytest.raises(InvalidInputError, match="another simulation"):
+    with raises(InvalidInputError, name="parameters"):
         air.parameters.attach(body(3))

@@ -10,6 +10,7 @@ from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 from scipy.stats import kstest
 from tests.inside import processes_of
+from tests.raised import raises
 
 from simstate import Simulation
 from simstate.base.errors import InvalidInputError, ShapeError, UnknownNameError
@@ -356,12 +357,12 @@ def test_pseudo_step_of_a_wrong_shape_leaves_the_state():
     model = mujoco.MjModel.from_xml_string(MIXED)
     state = QPosState(torch.tensor(model.qpos0)[None].clone())
     state.configure(model)
-    with pytest.raises(ShapeError, match="no diffusion"):
+    with raises(ShapeError, name="pseudo_step"):
         state.propagate(0.1, pseudo_step=torch.zeros(1, 1))
     state.set_diffusion(torch.ones(1, 2, 11, dtype=torch.float64))
-    with pytest.raises(ShapeError, match=r"\(1, 2\).*\(1, 3\)"):
+    with raises(ShapeError, name="pseudo_step"):
         state.propagate(0.1, pseudo_step=torch.zeros(1, 3))
-    with pytest.raises(ShapeError, match="diffusion"):
+    with raises(ShapeError, name="diffusion"):
         state.set_diffusion(torch.ones(1, 11))
     assert torch.equal(state.value[0], torch.tensor(model.qpos0))
 
@@ -396,25 +397,29 @@ class Gusts(Constant):
 
 def test_noise_under_a_deterministic_scheme_names_both():
     sim = make(RK4())
-    with pytest.raises(InvalidInputError, match=r"(?i)gusts.*RK4"):
+    with raises(InvalidInputError, name="noise 'Gusts'"):
         sim.add_noise(Gusts(qvel=np.eye(1, 11)))
     sim.step()  # and it is not left half added
-    with pytest.raises(InvalidInputError, match=r"Noise.*integrator"):
+    with raises(InvalidInputError, name="noise 'Gusts'"):
         make(None).add_noise(Gusts(qvel=np.eye(1, 11)))
 
 
 def test_the_error_spells_names_as_they_are():
-    with pytest.raises(InvalidInputError, match="Gusts"):
+    with raises(InvalidInputError, name="noise 'Gusts'"):
         make(RK4()).add_noise(Gusts(qvel=np.eye(1, 11)))
 
 
 @pytest.mark.parametrize(
     ("blocks", "error", "match"),
     [
-        ({"qwel": np.eye(1, 11)}, UnknownNameError, "qwel.*qvel"),
+        ({"qwel": np.eye(1, 11)}, UnknownNameError, "qwel"),
         ({"act": np.eye(1, 1)}, UnknownNameError, "act"),
-        ({"qpos": np.eye(1, 13)}, ShapeError, r"qpos.*\(4, 1, 11\).*\(4, 1, 13\)"),
-        ({"qvel": np.full((1, 11), np.nan)}, InvalidInputError, "qvel is not finite"),
+        ({"qpos": np.eye(1, 13)}, ShapeError, "The diffusion of Gusts for qpos"),
+        (
+            {"qvel": np.full((1, 11), np.nan)},
+            InvalidInputError,
+            "The diffusion of Gusts for qvel",
+        ),
     ],
 )
 def test_a_bad_diffusion_leaves_the_state(blocks, error, match):
@@ -423,7 +428,7 @@ def test_a_bad_diffusion_leaves_the_state(blocks, error, match):
     sim.step(2)
     before, slots = sim.state.clone(), sim.snapshot().slots
     sim.add_noise(Gusts(**blocks))
-    with pytest.raises(error, match=match) as caught:
+    with raises(error, name=match) as caught:
         sim.step()
     assert "Gusts" in str(caught.value)
     assert torch.equal(sim.state, before)
@@ -433,19 +438,19 @@ def test_a_bad_diffusion_leaves_the_state(blocks, error, match):
 
 def test_bad_noise_objects_and_increments():
     sim = make(SRIW1())
-    with pytest.raises(InvalidInputError, match="num_sources"):
+    with raises(InvalidInputError, name="num_sources"):
         sim.add_noise(object())
     sim.add_noise(Gusts(qvel=np.eye(2, 11)))
     prescribe = sim.integration.prescribe_noise
     good = torch.zeros(3, 4, 2)
     for bad in (good[0], good[:, :3], good[..., :1]):
-        with pytest.raises(ShapeError, match=r"\(steps, 4, 2\)"):
+        with raises(ShapeError, name="Noise"):
             prescribe(bad)
     with pytest.raises(ShapeError):
         prescribe(good, good[..., :1])
-    with pytest.raises(InvalidInputError, match="the same shape"):
+    with raises(InvalidInputError, name="Noise"):
         prescribe(good, good[:2])
-    with pytest.raises(InvalidInputError, match="finite"):
+    with raises(InvalidInputError, name="Noise"):
         prescribe(good / 0)
     sim.step()  # none of it was kept: the noise is random
     assert float(sim.data.qvel[:, :2].abs().min()) > 0
@@ -466,7 +471,7 @@ def test_a_step_that_raised_gives_its_increments_back():
     noise = Gusts(qvel=np.full((1, 11), np.nan))
     sim.add_noise(noise)
     sim.integration.prescribe_noise(torch.tensor([1.0, 2.0]).repeat(4, 1).T[..., None])
-    with pytest.raises(InvalidInputError, match="finite"):
+    with raises(InvalidInputError, name="The diffusion of Gusts for qvel"):
         sim.step()
     noise.blocks["qvel"] = torch.eye(1, 11, dtype=torch.float64)
     sim.step()
@@ -502,7 +507,7 @@ def test_every_seed_that_a_simulation_takes_seeds_its_noise():
         assert torch.equal(*twice)
         ends += twice[0].tolist()
     assert len(set(ends)) == len(ends) == 8 * 4  # nor are any two worlds alike
-    with pytest.raises(InvalidInputError, match="seed"):
+    with raises(InvalidInputError, name="seed"):
         make(EulerMaruyama(), seed=-1)
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy.stats import kstest
 from tests.inside import processes_of
+from tests.raised import raises
 
 from simstate import Simulation
 from simstate.base.errors import DivergenceError, InvalidInputError, ShapeError
@@ -136,21 +137,21 @@ def test_geometric_brownian_has_its_moments():
 
 @pytest.mark.parametrize("name", ["", "qpos", "qvel", "act", "mass"])
 def test_a_name_of_the_mechanics_is_refused(name):
-    with pytest.raises(InvalidInputError, match="unique name"):
+    with raises(InvalidInputError, name="name"):
         Oscillator(name, [0.0, 0.0])
 
 
 @pytest.mark.parametrize("initial", [0.0, [], [[[1.0]]]])
 def test_an_initial_value_of_a_wrong_shape_is_refused(initial):
-    with pytest.raises(ShapeError, match="swing"):
+    with raises(ShapeError, name="The initial value of process 'swing'"):
         Oscillator("swing", initial)
 
 
 def test_initial_values_must_be_finite_and_fit_the_worlds():
-    with pytest.raises(InvalidInputError, match="must be finite"):
+    with raises(InvalidInputError, name="The initial value of process 'swing'"):
         Oscillator("swing", [np.nan, 0.0])
     sim = make(RK4(), 4)
-    with pytest.raises(ShapeError, match=r"3 rows.*4 worlds"):
+    with raises(ShapeError, name="swing"):
         sim.add_process(Oscillator("swing", np.zeros((3, 2))))
     sim.add_process(Oscillator("swing", [0.0, 1.0]))  # it was not left half added
 
@@ -170,13 +171,13 @@ def test_parameters_must_be_positive(build):
 
 
 def test_processes_need_an_integrator_and_names_that_differ():
-    with pytest.raises(InvalidInputError, match="'swing' needs an integrator"):
+    with raises(InvalidInputError, name="Process 'swing'"):
         make(None).add_process(Oscillator("swing", [0.0, 0.0]))
     sim = make(RK4())
     sim.add_process(Oscillator("swing", [0.0, 0.0]))
-    with pytest.raises(InvalidInputError, match="'swing' already"):
+    with raises(InvalidInputError, name="swing"):
         sim.add_process(Oscillator("swing", [0.0, 0.0]))
-    with pytest.raises(InvalidInputError, match=r"'gust' is stochastic.*RK4"):
+    with raises(InvalidInputError, name="process 'gust'"):
         sim.add_process(OrnsteinUhlenbeck("gust", [0.0], 1.0, 1.0))
     assert [process.name for process in processes_of(sim)] == ["swing"]
 
@@ -199,7 +200,7 @@ def test_a_rate_of_a_wrong_shape_leaves_the_state(scheme):
     sim.add_process(process)
     sim.data.qvel[:] = 1.0
     before = sim.state.clone()
-    with pytest.raises(ShapeError, match=r"'fixed'.*\(4, 1\).*\(4, 3\)"):
+    with raises(ShapeError, name="The rate of process 'fixed'"):
         sim.step()
     assert torch.equal(sim.state, before)
     assert process.value.tolist() == [[1.0]] * 4
@@ -210,7 +211,7 @@ def test_a_rate_that_is_not_finite_is_named_and_leaves_the_value(scheme):
     sim = make(scheme)
     process = Fixed(torch.full((4, 1), float("nan")))
     sim.add_process(process)
-    with pytest.raises(InvalidInputError, match="fixed"):
+    with raises(InvalidInputError, name="fixed"):
         sim.step()
     assert process.value.tolist() == [[1.0]] * 4
 
@@ -229,7 +230,7 @@ def test_a_process_that_diverges_is_named(mode):
     sim.add_process(Oscillator("other", [1.0, 0.0]))
     sim.add_process(heat)
     if mode == "raise":
-        with pytest.raises(DivergenceError, match=r"world 1.*process 'heat': value\[1"):
+        with raises(DivergenceError, worlds=[1]):
             sim.step(20)
     else:
         sim.step(20)

@@ -6,6 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate import Simulation
 from simstate.base.errors import InvalidInputError, ShapeError, UnknownNameError
@@ -366,12 +367,12 @@ def test_float32_states_move_too(model):
 
 def test_what_does_not_fit_is_refused(model):
     qpos, qvel = random_state(model)
-    with pytest.raises(UnknownNameError, match="attitude mode 'euler'"):
+    with raises(UnknownNameError, name="euler"):
         QPosState(qpos, "euler")
     for bad in (qpos[0], qpos.int()):
-        with pytest.raises(ShapeError, match="shape"):
+        with raises(ShapeError, name="value"):
             QPosState(bad)
-    with pytest.raises(ShapeError, match="5 positions"):
+    with raises(ShapeError, name="value"):
         QPosState(qpos[:, :5]).configure(model)
     loose = QPosState(qpos.clone())
     calls = (
@@ -380,11 +381,11 @@ def test_what_does_not_fit_is_refused(model):
         loose.clone,
     )
     for call in calls:
-        with pytest.raises(InvalidInputError, match="configure"):
+        with raises(InvalidInputError, name="configure"):
             call()
     loose.configure(model)
     for bad in (qvel[:2], qvel[:, :3], qpos):
-        with pytest.raises(ShapeError, match="rate must have shape"):
+        with raises(ShapeError, name="rate"):
             loose.set_derivative(bad)
     for call in (
         lambda: loose.propagate(torch.zeros(2)),

@@ -4,6 +4,7 @@ import mujoco
 import pytest
 import torch
 from tests.inside import processes_of
+from tests.raised import raises
 
 from simstate import DivergenceError, InvalidInputError, Simulation, SnapshotError
 from simstate.integrate import (
@@ -48,7 +49,7 @@ def test_inertia_and_constants_follow_under_every_scheme(scheme):
     want = torch.tensor([0.5, 1.0, 1.25], dtype=torch.float64)
     torch.testing.assert_close(inertia, want)
     assert sim.expand("body_subtreemass")[0, 0].item() == pytest.approx(0.5)
-    with pytest.raises(InvalidInputError, match=r"'?b'? of world 0 would run out"):
+    with raises(InvalidInputError, name="b"):
         sim.step(150)
     assert sim.expand("body_mass")[0, 1].item() == pytest.approx(0.5)
 
@@ -81,7 +82,7 @@ def test_the_state_cannot_grow_within_a_step():
         sim.mass_rate[:, 1] -= 0.1
 
     sim.add_force(burn)
-    with pytest.raises(InvalidInputError, match="once before stepping"):
+    with raises(InvalidInputError, name="The first use of sim.mass_rate"):
         sim.step()
     assert sim.time.tolist() == [0.0, 0.0]
     assert float(sim.mass_rate.abs().max()) == 0
@@ -92,12 +93,12 @@ def test_the_state_cannot_grow_within_a_step():
 def test_a_load_belongs_to_one_simulation():
     push = Thruster("model", "b", (1.0, 0.0, 0.0))
     make(RK4()).add_force(push)
-    with pytest.raises(InvalidInputError, match="already"):
+    with raises(InvalidInputError, name="Thruster"):
         make(RK4()).add_force(push)
     earth = PointMassGravity(1.0)
     sim = make(RK4())
     sim.add_process(MovingFrame(earth, (10.0, 0.0, 0.0), (0.0, 0.3, 0.0)))
-    with pytest.raises(InvalidInputError, match="already"):
+    with raises(InvalidInputError, name="b"):
         sim.add_force(earth)
 
 
@@ -121,14 +122,14 @@ def test_a_control_that_is_not_finite_is_found_with_every_integrator(engine):
     for scheme in (RK4(), DP54()):
         sim = make(scheme, engine=engine)
         sim.data.ctrl[1, 0] = float("nan")
-        with pytest.raises(DivergenceError, match=r"world 1.*ctrl\[0\]"):
+        with raises(DivergenceError, worlds=[1]):
             sim.step()
 
 
 def test_one_time_step_for_all_worlds():
     sim = make(RK4())
     sim.expand("opt.timestep")[1] = 0.02
-    with pytest.raises(InvalidInputError, match="one time step"):
+    with raises(InvalidInputError, name="opt.timestep"):
         sim.step()
 
 
@@ -144,7 +145,7 @@ def test_models_that_are_bad_only_together_are_found():
 
     sim.add_force(one)
     sim.add_force(two)
-    with pytest.raises(InvalidInputError, match="two"):
+    with raises(InvalidInputError, name="xfrc_applied"):
         sim.step()
 
 
@@ -183,7 +184,7 @@ def test_held_loads_are_part_of_one_call():
         sim.data.xfrc_applied[:, 1, 0] = torch.where(t > 0.025, huge, 0.0)
 
     sim.add_force(push)
-    with pytest.raises(DivergenceError, match="within 10 steps"):
+    with raises(DivergenceError, worlds=[0, 1]):
         sim.step(10)
     assert sim.time.tolist() == [0.0, 0.0]
 
@@ -215,7 +216,7 @@ class Forgetful(Process):
 
 
 def test_noise_without_sources_is_refused():
-    with pytest.raises(InvalidInputError, match="num_sources"):
+    with raises(InvalidInputError, name="num_sources"):
         make(RK4()).add_process(Forgetful("f", [1.0]))
 
 
@@ -231,7 +232,7 @@ def test_snapshots_and_processes_that_differ():
     other.add_process(OrnsteinUhlenbeck("x", [0.5], 1.0, 1.0))
     other.step()
     before = other.state.clone()
-    with pytest.raises(SnapshotError, match="process 'x'"):
+    with raises(SnapshotError, name="parameter/process 'x'/time_constant"):
         other.restore(sim.snapshot())
     assert torch.equal(other.state, before)
 
@@ -268,7 +269,7 @@ def test_statistics_count_steps_and_evaluations():
     assert counts.evaluations.tolist() == [20, 20]
     assert counts.accepted.tolist() == [5, 5]
     assert counts.rejected.tolist() == [0, 0]
-    with pytest.raises(InvalidInputError, match="deterministic"):
+    with raises(InvalidInputError, name="RK4"):
         sim.integration.prescribe_noise(torch.zeros(1, 2, 1))
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.raised import raises
 from tests.step.stochastic_problems import Given, make
 
 from simstate import integrate
@@ -64,31 +65,28 @@ def test_a_slip_in_any_weight_is_refused(name):
 
 def test_the_error_says_which_condition_fails():
     beta = {**SRIW1.tableau.beta, "I": (-1.0, 4 / 3, 2 / 3, 0.5)}
-    with pytest.raises(
-        InvalidInputError,
-        match=r"'SRIW1' is not of order 1\.5.*β1 e is 1\.5.*must be 1",
-    ):
+    with raises(InvalidInputError, name="order"):
         replace(SRIW1.tableau, beta=beta)
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "match"),
+    ("change", "error", "name"),
     [
-        ({"a0": ((), (3 / 4,))}, InvalidInputError, "a0 must have 4 rows"),
-        ({"a1": ((), (1.0, 2.0), (), ())}, InvalidInputError, "stages before it"),
-        ({"alpha": (1.0,)}, InvalidInputError, "rows"),
-        ({"beta": {"I": (1.0, 0.0)}}, InvalidInputError, "beta.*4 weights.*got 2"),
-        ({"b0": {"J": ((), (), (), ())}}, UnknownNameError, "random variable.*'J'"),
-        ({"beta": {"J": (1.0,) * 4}}, UnknownNameError, "random variable.*'J'"),
-        ({"beta": {"xi": (1.0,) * 4}}, UnknownNameError, "in beta of 'SRIW1'.*'xi'"),
-        ({"variables": "normal"}, UnknownNameError, "'normal'.*gaussian"),
-        ({"conditions": "SRK"}, UnknownNameError, "conditions 'SRK'.*SRI"),
-        ({"a1": ((), (np.nan,), (), ())}, InvalidInputError, "not finite"),
-        ({"c1_given": (0.0,)}, InvalidInputError, "c1_given.*4 weights"),
+        ({"a0": ((), (3 / 4,))}, InvalidInputError, "a0"),
+        ({"a1": ((), (1.0, 2.0), (), ())}, InvalidInputError, "a1"),
+        ({"alpha": (1.0,)}, InvalidInputError, "a0"),
+        ({"beta": {"I": (1.0, 0.0)}}, InvalidInputError, "beta['I']"),
+        ({"b0": {"J": ((), (), (), ())}}, UnknownNameError, "J"),
+        ({"beta": {"J": (1.0,) * 4}}, UnknownNameError, "J"),
+        ({"beta": {"xi": (1.0,) * 4}}, UnknownNameError, "xi"),
+        ({"variables": "normal"}, UnknownNameError, "normal"),
+        ({"conditions": "SRK"}, UnknownNameError, "SRK"),
+        ({"a1": ((), (np.nan,), (), ())}, InvalidInputError, "weights"),
+        ({"c1_given": (0.0,)}, InvalidInputError, "c1_given"),
     ],
 )
-def test_weights_that_do_not_fit_are_refused(change, error, match):
-    with pytest.raises(error, match=match):
+def test_weights_that_do_not_fit_are_refused(change, error, name):
+    with raises(error, name=name):
         replace(SRIW1.tableau, **change)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from tests.inside import stepper_of
+from tests.raised import raises
 
 from simstate import Simulation
 from simstate.base.errors import InvalidInputError, UnknownNameError
@@ -99,14 +100,14 @@ def test_more_than_four_cannot_be_claimed_with_four_stages():
 def test_embedded_solutions_are_checked():
     heun = {"a": ((), (1.0,)), "b": (0.5, 0.5), "order": 2}
     Tableau("mine", **heun, b_error=(-0.5, 0.5), error_order=1)
-    with pytest.raises(InvalidInputError, match="b_error must have 2 weights"):
+    with raises(InvalidInputError, name="b_error"):
         Tableau("mine", **heun, b_error=(0.5,), error_order=1)
-    with pytest.raises(InvalidInputError, match="b - b_error"):
+    with raises(InvalidInputError, name="order"):
         Tableau("mine", **heun, b_error=(-0.5, 0.6), error_order=1)
-    with pytest.raises(InvalidInputError, match="must be finite"):
+    with raises(InvalidInputError, name="b_error of tableau 'mine'"):
         Tableau("mine", **heun, b_error=(math.nan, 0.5), error_order=1)
     for error_order in (0, 2, 3):
-        with pytest.raises(InvalidInputError, match="error_order"):
+        with raises(InvalidInputError, name="error_order"):
             Tableau("mine", **heun, b_error=(-0.5, 0.5), error_order=error_order)
 
 
@@ -221,20 +222,20 @@ def test_a_users_pair_adapts():
 def test_schemes_by_name():
     assert scheme("RK4").tableau is RK4.tableau
     assert scheme("dop853", "high_order", atol=1e-3).atol == 1e-3
-    with pytest.raises(UnknownNameError, match="rkf45"):
+    with raises(UnknownNameError, name="rkf54"):
         scheme("rkf54")
-    with pytest.raises(InvalidInputError, match="fixed steps"):
+    with raises(InvalidInputError, name="RK4"):
         scheme("rk4", atol=1e-3)
-    with pytest.raises(UnknownNameError, match="attitude mode 'quat'"):
+    with raises(UnknownNameError, name="quat"):
         RK4(attitude="quat")
-    with pytest.raises(InvalidInputError, match="Tableau"):
+    with raises(InvalidInputError, name="tableau"):
         Explicit("RK4")
 
 
 @pytest.mark.parametrize("bad", ["rk4", RK4, 4])
 def test_what_is_no_scheme_is_refused(bad):
     model = mujoco.MjModel.from_xml_string(PENDULUM)
-    with pytest.raises(InvalidInputError, match="integrator must be a scheme"):
+    with raises(InvalidInputError, name="integrator"):
         Simulation(model, 1, integrator=bad)
 
 

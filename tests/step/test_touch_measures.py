@@ -6,6 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import known_touches, measures_of, pairs_of, thickness_of, touches_in
 
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.step.touches import Touches, make_touches
@@ -73,12 +74,12 @@ def at(sim: Simulation, world: int) -> mujoco.MjData:
 
 
 def test_distances_are_lower_bounds_and_exact_for_a_sphere_on_a_plane(sim, touches):
-    gap, speed, turn = touches._measure()
+    gap, speed, turn = measures_of(touches)
     model, exact = sim.model, 0
-    assert len(touches._pairs) > 5
+    assert len(pairs_of(touches)) > 5
     for world in range(WORLDS):
         data = at(sim, world)
-        for k, (a, b) in enumerate(touches._pairs.tolist()):
+        for k, (a, b) in enumerate(pairs_of(touches).tolist()):
             names = {model.geom(a).name, model.geom(b).name}
             margin = max(model.geom_margin[a], model.geom_margin[b])
             distance = mujoco.mj_geomDistance(model, data, a, b, 10.0, None)
@@ -108,9 +109,9 @@ def velocity(model, data, geom: int) -> np.ndarray:
 
 def test_speeds_of_two_bodies_are_relative(sim, touches):
     """Rate of the offset of one geom as another that turns observes it."""
-    _, speed, turn = touches._measure()
+    _, speed, turn = measures_of(touches)
     model, seen = sim.model, 0
-    for k, (a, b) in enumerate(touches._pairs.tolist()):
+    for k, (a, b) in enumerate(pairs_of(touches).tolist()):
         if "it/slope" in (model.geom(a).name, model.geom(b).name):
             continue
         for world in range(WORLDS):
@@ -128,7 +129,7 @@ def test_speeds_of_two_bodies_are_relative(sim, touches):
 
 def test_contacts_and_limits_are_mujocos(sim, touches):
     model = sim.model
-    found = touches._find(torch.tensor([4, 0, 1, 2]))
+    found = touches_in(touches, [4, 0, 1, 2])
     assert list(found) == [4, 0, 1, 2]
     kinds = set()
     for world, keys in found.items():
@@ -152,19 +153,19 @@ def test_steps_are_limited_by_the_way_of_the_fastest_pair(sim, touches):
     touches.begin(torch.ones(WORLDS, dtype=torch.bool))
     h = torch.full((WORLDS,), 0.5, dtype=torch.float64)
     share = touches.travel(h)
-    gap, speed, turn = touches._measure()
-    thickness = touches._thickness()
+    gap, speed, turn = measures_of(touches)
+    thickness = thickness_of(touches)
     model = sim.model
     half = {
         "it/slope": 0.0, "it/ball": 0.12, "it/box": 0.05, "it/arm": 0.04,
         "it/tip": 0.03,
     }  # fmt: skip
-    for k, pair in enumerate(touches._pairs.tolist()):
+    for k, pair in enumerate(pairs_of(touches).tolist()):
         size = sum(half[model.geom(geom).name] for geom in pair)
         assert float(thickness[0, k]) == pytest.approx(size)
     for world in range(WORLDS):
-        known, most = touches._known[world], 0.0
-        for k, pair in enumerate(touches._pairs.tolist()):
+        known, most = known_touches(touches)[world], 0.0
+        for k, pair in enumerate(pairs_of(touches).tolist()):
             way = 2 * max(float(gap[world, k]), 0.0)
             v, w = float(speed[world, k]), float(turn[world, k])
             if tuple(sorted(pair)) in known or v * 0.5 < way:

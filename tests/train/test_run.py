@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tests.raised import raises
 
 from simstate.base.errors import SimStateError, SnapshotError
 from simstate.env import tasks
@@ -137,7 +138,7 @@ def test_a_checkpoint_cannot_run_code(tmp_path):
 
     content = {"format": "simstate training 2", "bomb": Bomb()}
     torch.save(content, tmp_path / "model_2.npz")
-    with pytest.raises(SimStateError, match="not a whole file"):
+    with raises(SimStateError, file="model_2.npz"):
         TrainingRun.resume(tmp_path)
     assert not (tmp_path / "exploded").exists()
 
@@ -149,22 +150,22 @@ def test_the_latest_checkpoint_is_the_one_of_most_updates(tmp_path):
     assert find_checkpoint(tmp_path).name == "model_10.npz"
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(SimStateError, match=r"no checkpoint model_….npz in .*empty"):
+    with raises(SimStateError, file="empty"):
         find_checkpoint(empty)
-    with pytest.raises(SimStateError, match=r"no folder .*nowhere"):
+    with raises(SimStateError, file="nowhere"):
         find_checkpoint(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "name"),
     [
-        ({"num_envs": 0}, "num_envs must be a whole number ≥ 1"),
-        ({"iterations": 0}, "iterations must be a whole number ≥ 1"),
-        ({"num_envs": 1, "steps_per_env": 2}, "too few for 4 mini-batches"),
+        ({"num_envs": 0}, "num_envs"),
+        ({"iterations": 0}, "iterations"),
+        ({"num_envs": 1, "steps_per_env": 2}, "num_mini_batches"),
     ],
 )
-def test_bad_settings_are_refused(changes, message):
-    with pytest.raises(SimStateError, match=message):
+def test_bad_settings_are_refused(changes, name):
+    with raises(SimStateError, name=name):
         settings(**changes)
 
 
@@ -189,7 +190,7 @@ def test_a_run_begins_with_the_networks_of_another(whole, tmp_path):
         networks(tmp_path / "other")["mlp.0.weight"], first["mlp.0.weight"]
     )
     small = dataclasses.replace(settings(hidden_sizes=(7,)), start_from=begun)
-    with pytest.raises(SnapshotError, match="do not fit this run"):
+    with raises(SnapshotError, file="model_6.npz"):
         TrainingRun(small, tmp_path / "small")
 
 
@@ -214,7 +215,7 @@ def test_a_run_that_is_asked_to_stop_has_saved_all_and_goes_on_exactly(whole, tm
 
 def test_too_many_worlds_are_refused_with_the_figure():
     cfg = settings(num_envs=100_000_000)
-    with pytest.raises(SimStateError, match=r"100,000,000 worlds .* GB .* at most"):
+    with raises(SimStateError, name="num_envs"):
         check_memory(cfg)
     check_memory(settings(num_envs=5000))
 

@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 import torch
+from tests.inside import learn_from, set_log_temperature
 from torch import nn
 from torch.distributions import Normal, TransformedDistribution
 from torch.distributions.transforms import TanhTransform
@@ -100,9 +101,9 @@ def test_the_best_action_of_a_single_step_is_found():
     best = 1.2 * seen[:, :1]
     zero = torch.zeros(2000, 1)
     reward = -(action - best).square()
-    sac._replay = ExperienceBuffer(2000, [4, 4, 1, 1, 1, 4, 4], "cpu")
-    sac._replay.add(seen, seen, action, reward, zero, seen, seen)
-    sac._fresh.append((seen, seen))
+    buffer = ExperienceBuffer(2000, [4, 4, 1, 1, 1, 4, 4], "cpu")
+    buffer.add(seen, seen, action, reward, zero, seen, seen)
+    learn_from(sac, buffer, (seen, seen))
     sac.train_mode()
     losses = sac.update()
     with torch.inference_mode():
@@ -115,13 +116,13 @@ def test_the_best_action_of_a_single_step_is_found():
 def test_the_value_after_a_step_is_discounted():
     """A reward of 2 for ever is worth 2 / (1 − γ), but for the entropy."""
     sac, _ = learner(gamma=0.2, learning_rate=0.01, num_learning_epochs=400)
-    sac._log_temperature.data.fill_(-20.0)
+    set_log_temperature(sac, -20.0)
     seen, one = torch.randn(200, 4), torch.ones(200, 1)
     action = torch.rand(200, 1) - 0.5
-    sac._replay.add(seen, seen, action, 2.0 * one, one, seen, seen)
-    sac._fresh.append((seen, seen))
+    buffer = ExperienceBuffer(2000, [4, 4, 1, 1, 1, 4, 4], "cpu")
+    buffer.add(seen, seen, action, 2.0 * one, one, seen, seen)
+    learn_from(sac, buffer, (seen, seen), num_mini_batches=1)
     sac.train_mode()
-    sac._cfg = dataclasses.replace(sac._cfg, num_mini_batches=1)
     sac.update()
     with torch.no_grad():
         found = sac.values(sac.values.normaliser(seen), action)

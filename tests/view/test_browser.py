@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.inside import server_of, set_overlay
 from tests.view.chromium import Chromium
 from tests.view.scenes import host, make_sim, run_until
 
@@ -137,12 +138,12 @@ def test_an_overlay_is_at_its_pixel(
 
     hand = host(sim.scene["robot"].data.body_com_pos_w[1, 2])
     ink = (255, 0, 255)
-    viewer.picture._draws["pull"] = lambda seen: [Point(hand, 0.06, ink, "hand")]
+    set_overlay(viewer, "pull", lambda seen: [Point(hand, 0.06, ink, "hand")])
     viewer.picture.look_at(1)
     viewer.picture.count, viewer.picture.spacing = 3, 0.8
     viewer.picture.place_worlds()
     place = hand + viewer.picture.offset + viewer.picture.moved
-    (client,) = viewer._server.get_clients().values()
+    (client,) = server_of(viewer).get_clients().values()
     client.camera.position = place + np.array([0.8, -0.9, 0.7])
     client.camera.look_at = place + np.array([0.1, 0.05, -0.08])  # not in the middle
     viewer.run(20.0)

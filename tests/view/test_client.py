@@ -9,6 +9,15 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import (
+    actions_of,
+    asked_label,
+    handles_of,
+    is_painted,
+    meshes_of,
+    num_waiting_messages,
+    server_of,
+)
 from tests.view.client import Client
 from tests.view.scenes import host, make_sim, run_on, run_until
 
@@ -112,11 +121,11 @@ def test_a_client_that_has_left_gets_no_file(
 ) -> None:
     gone = Client(viewer.url)
     run_until(viewer, lambda: viewer.num_clients == 1, "the connection")
-    (handle,) = viewer._server.get_clients().values()
+    (handle,) = server_of(viewer).get_clients().values()
     gone.close()
     run_until(viewer, lambda: viewer.num_clients == 0, "its leaving")
     viewer.session.play()
-    getattr(viewer.panel._actions, f"save_{what}")(handle)
+    getattr(actions_of(viewer), f"save_{what}")(handle)
     assert f"No {what} was saved" in viewer.session.problem
     assert viewer.session.playing
 
@@ -181,7 +190,7 @@ def test_what_a_number_means_is_said(
     now = f"{float(sim.data.qvel[2, 4]):.4g} rad/s"
     run_until(viewer, lambda: now in viewer.picture.asked.text, "the label's change")
     root = host(sim.data.xanchor[2, 0]) + viewer.picture.offset
-    np.testing.assert_allclose(viewer.picture.asked._label.position, root, atol=1e-6)
+    np.testing.assert_allclose(asked_label(viewer).position, root, atol=1e-6)
 
 
 def test_a_click_on_a_body_says_what_it_is(
@@ -189,9 +198,7 @@ def test_a_click_on_a_body_says_what_it_is(
 ) -> None:
     arm = sim.model.body("robot/arm").id
     mesh = next(
-        mesh
-        for mesh in viewer.picture._geometry.meshes
-        if not mesh.is_site and arm in mesh.bodies
+        mesh for mesh in meshes_of(viewer) if not mesh.is_site and arm in mesh.bodies
     )
     k = next(i for i, one in enumerate(mesh.instances) if one.row == 2)
     client.send(
@@ -208,7 +215,7 @@ def test_a_click_on_a_body_says_what_it_is(
     run_until(viewer, lambda: viewer.picture.asked.text, "the label")
     place = host(sim.data.xpos[2, arm])
     assert f"robot/arm: ({place[0]:.4g}, " in viewer.picture.asked.text
-    label = viewer.picture.asked._label
+    label = asked_label(viewer)
     np.testing.assert_allclose(
         label.position, place + viewer.picture.offsets[2], atol=1e-6
     )
@@ -243,16 +250,15 @@ def test_what_waits_for_a_slow_client_is_bounded(
     """The client reads nothing: of each thing only the newest state waits for it."""
     for name in ("link frames", "COM velocities", "contacts"):
         viewer.picture.show_overlay(name, True)
-    server = viewer._server._websock_server
     waiting: list[int] = []
     for _ in range(3):
         for _ in range(60):
             sim.step()
             viewer.show()
-        waiting.append(len(server._broadcast_buffer.message_from_id))
+        waiting.append(num_waiting_messages(viewer))
     assert viewer.num_clients == 1
     # Every frame sends a place for each of the meshes; things that appear add some.
-    assert waiting[2] - waiting[0] < 120 * len(viewer.picture._geometry.meshes) / 2
+    assert waiting[2] - waiting[0] < 120 * len(meshes_of(viewer)) / 2
     client.control("run")  # it reads again, and is still served
 
 
@@ -297,8 +303,8 @@ def test_a_click_on_an_arrow_says_its_value_at_its_tip(
     sim: Simulation, viewer: Viewer, client: Client
 ) -> None:
     viewer.picture.show_overlay("COM velocities", True)
-    run_until(viewer, lambda: viewer.picture._paintings.get("COM velocities"), "it")
-    shafts = viewer.picture._paintings["COM velocities"]._handles["shafts"]
+    run_until(viewer, lambda: is_painted(viewer, "COM velocities"), "it")
+    shafts = handles_of(viewer, "COM velocities")["shafts"]
     client.send(
         "SceneNodeClickMessage", name=shafts.name, instance_index=1,
         ray_origin=[0, 0, 0], ray_direction=[0, 0, 1], screen_pos=[0.5, 0.5],
@@ -311,6 +317,6 @@ def test_a_click_on_an_arrow_says_its_value_at_its_tip(
     assert "m/s" in text
     com = host(sim.scene["robot"].data.body_com_pos_w[0, 1])
     tip = com + 0.3 * velocity + viewer.picture.offset
-    np.testing.assert_allclose(viewer.picture.asked._label.position, tip, atol=1e-6)
+    np.testing.assert_allclose(asked_label(viewer).position, tip, atol=1e-6)
     client.set("step", True)
     run_until(viewer, lambda: not viewer.picture.asked.text, "its end")

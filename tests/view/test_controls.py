@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tests.inside import meshes_of, server_of
 from tests.view.client import Client
 from tests.view.scenes import host, make_sim, run_on, run_until
 
@@ -53,7 +54,7 @@ def test_a_followed_body_stays_where_it_is(
     sim: Simulation, viewer: Viewer, client: Client
 ) -> None:
     picture = viewer.picture
-    (handle,) = viewer._server.get_clients().values()
+    (handle,) = server_of(viewer).get_clients().values()
     before = np.array(handle.camera.position)
     client.set("follow", "robot/arm")
     run_until(viewer, lambda: np.any(picture.moved), "following")
@@ -85,7 +86,7 @@ def test_directions_of_view(viewer: Viewer, client: Client, name, axis, sign) ->
     np.testing.assert_allclose(goal, picture.middle)
     assert np.linalg.norm(away) > picture.size
     client.set("look from", name)
-    (handle,) = viewer._server.get_clients().values()
+    (handle,) = server_of(viewer).get_clients().values()
     run_until(viewer, lambda: np.allclose(handle.camera.position, position), "the view")
     np.testing.assert_allclose(handle.camera.look_at, goal, atol=1e-5)
 
@@ -109,7 +110,7 @@ def test_overlays_arrows_values_and_speed(viewer: Viewer, client: Client) -> Non
 
 def test_groups_are_shown_and_hidden(viewer: Viewer, client: Client) -> None:
     def visible(is_site: bool) -> set[bool]:
-        meshes = viewer.picture._geometry.meshes
+        meshes = meshes_of(viewer)
         own = [m for m in meshes if m.is_site is is_site and m.group == 0]
         return {m.handle.visible for m in own}
 

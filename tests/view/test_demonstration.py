@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.inside import actions_of, demonstration_path, server_of
+from tests.raised import raises
 from tests.view.client import Client
 from tests.view.scenes import host, run_until
 
@@ -74,7 +76,7 @@ def test_a_client_drives_a_mocap_body_by_keys_and_downloads_the_episode(
         np.testing.assert_allclose(still, [[0.2, -0.3, 0.6]] * 2)
         now = float(sim.time[1])
         run_until(viewer, lambda: float(sim.time[1]) > now + 0.1, "more steps")
-        (handle,) = viewer._server.get_clients().values()
+        (handle,) = server_of(viewer).get_clients().values()
         handle.send_file_download = lambda *file: sent.append(file)
         client.set("stop and download", True)
         run_until(viewer, lambda: sent, "the download")
@@ -116,7 +118,7 @@ def test_velocity_commands_are_held_until_a_reset(tmp_path: Path) -> None:
     (command,) = env.commands.values()
     before = host(command.command)
     hand.start(1)
-    with pytest.raises(InvalidInputError, match="stop it first"):
+    with raises(InvalidInputError, name="start"):
         hand.start(2)
     hand.drives[0].write(1, 0.4)
     hand.nudge(2, -1, 1)
@@ -132,7 +134,7 @@ def test_velocity_commands_are_held_until_a_reset(tmp_path: Path) -> None:
     np.testing.assert_array_equal(host(command.command[2]), before[2])
     path = tmp_path / "walk.simrec"
     path.write_bytes(hand.stop())
-    with pytest.raises(InvalidInputError, match="No demonstration"):
+    with raises(InvalidInputError, name="stop"):
         hand.stop()
     assert replay(path).is_same
     with Recording(path) as recording:
@@ -158,8 +160,8 @@ def test_a_viewer_that_closes_ends_the_recording() -> None:
     sim = make()
     course: Any = Course(sim, sim.rays)
     with start_viewer(course, "127.0.0.1", 0, None, None, False) as viewer:
-        viewer.panel._actions.start_demonstration()
-        path = viewer.demonstration._path
+        actions_of(viewer).start_demonstration()
+        path = demonstration_path(viewer)
         assert path.exists()
     assert not path.exists()
     sim.step()  # nothing records it any more

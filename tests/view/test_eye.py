@@ -5,6 +5,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 import pytest
+from tests.raised import raises
 
 import simstate
 from simstate import EntityCfg, SceneCfg, SimStateError, Simulation
@@ -165,7 +166,7 @@ def test_a_field_is_described_and_few_elements_at_a_time(sim: Simulation) -> Non
     assert f"**qvel[9]** = {float(sim.data.qvel[1, 9]):.6g} rad/s" in text
     assert element_text(seen, explanation, "data.xpos").startswith("**xpos**: m")
     assert len(element_text(seen, explanation, "qvel").split("\n\n")) == 11
-    with pytest.raises(SimStateError, match="13 elements"):
+    with raises(SimStateError, name="qpos"):
         element_text(seen, explanation, "qpos")
-    with pytest.raises(SimStateError, match="qpos"):
+    with raises(SimStateError, name="qpo"):
         element_text(seen, explanation, "qpo[1]")

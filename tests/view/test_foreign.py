@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.foreign_models import FOREIGN, foreign_scene
+from tests.inside import draw_now, meshes_of
 
 from simstate import Simulation
 
@@ -20,10 +21,9 @@ def opens(name: str) -> None:
             viewer.picture.show_overlay(overlay, True)
         for _ in range(2):
             viewer.session.step()
-            viewer._frames = 0
-            viewer.show()
+            draw_now(viewer)
         assert viewer.session.problem == ""
-        drawn = [mesh for mesh in viewer.picture._geometry.meshes if not mesh.is_site]
+        drawn = [mesh for mesh in meshes_of(viewer) if not mesh.is_site]
         for mesh in drawn:
             assert np.isfinite(mesh.handle.batched_positions).all()
         shown = {body for mesh in drawn for body in mesh.bodies.tolist()}

@@ -9,6 +9,15 @@ import numpy as np
 import pytest
 import torch
 from mjviser.conversions import merge_geoms
+from tests.inside import (
+    actions_of,
+    draw_now,
+    grounds_of,
+    handles_of,
+    labels_of,
+    meshes_of,
+    turns_from_z,
+)
 from tests.view.scenes import ROBOT, host, make_sim
 
 from simstate import EntityCfg, SceneCfg, Simulation
@@ -18,7 +27,6 @@ from simstate.view.explain_view import body_text
 from simstate.view.glb import to_glb
 from simstate.view.grid import bounds, offsets, shown_worlds
 from simstate.view.one_world import OneWorld
-from simstate.view.paint import _from_z
 from simstate.view.shot import Sky
 from simstate.view.surroundings import gradient
 from simstate.view.viewer import Viewer
@@ -39,7 +47,7 @@ def viewer(sim: Simulation) -> Viewer:
 def meshes(viewer: Viewer) -> dict[tuple[int, int], list[np.ndarray]]:
     """Where each body of each world shown is drawn."""
     places: dict[tuple[int, int], list[np.ndarray]] = {}
-    for mesh in viewer.picture._geometry.meshes:
+    for mesh in meshes_of(viewer):
         if mesh.is_site:
             continue
         for k, one in enumerate(mesh.instances):
@@ -55,8 +63,7 @@ def test_bodies_are_drawn_at_their_places_in_the_grid(
     sim: Simulation, viewer: Viewer
 ) -> None:
     sim.step(7)
-    viewer._frames = 0  # draw although no client is connected
-    viewer.show()
+    draw_now(viewer)
     places = meshes(viewer)
     assert {world for world, _ in places} == {0, 1, 2, 3}
     for world in range(4):
@@ -80,9 +87,8 @@ def test_values_of_forces_are_written_in_the_grid_unless_hidden(
     viewer.picture.show_overlay("external wrenches", True)
 
     def written() -> list[tuple[str, tuple[float, ...]]]:
-        viewer._frames = 0
-        viewer.show()
-        labels = viewer.picture._paintings["external wrenches"]._labels
+        draw_now(viewer)
+        labels = labels_of(viewer, "external wrenches")
         return [(one.text, tuple(one.position)) for one in labels if one.visible]
 
     sizes = sim.scene["robot"].data.body_external_wrench[2, :, :3].norm(dim=1)
@@ -99,9 +105,9 @@ def test_values_of_forces_are_written_in_the_grid_unless_hidden(
     assert 0.0 < np.linalg.norm(label - tip) < 0.5 * viewer.picture.size
     assert not is_in_trunk(sim, 2, label)
     assert is_in_trunk(sim, 2, tip)
-    viewer.panel._actions.write_values(False)
+    actions_of(viewer).write_values(False)
     assert written() == []
-    viewer.panel._actions.write_values(True)
+    actions_of(viewer).write_values(True)
     viewer.picture.show_overlay("external wrenches", False)
     assert written() == []
 
@@ -124,26 +130,25 @@ def test_overlays_are_drawn_in_every_world_on_request(
     picture.show_overlay("link frames", True)
 
     def origins() -> np.ndarray:
-        viewer._frames = 0
-        viewer.show()
-        return picture._paintings["link frames"]._handles["axes"].batched_positions
+        draw_now(viewer)
+        return handles_of(viewer, "link frames")["axes"].batched_positions
 
     body = sim.scene["robot"].data.body_link_pos_w
     there = host(body[1]) + picture.offset
     np.testing.assert_allclose(origins(), there, atol=1e-6)
-    viewer.panel._actions.draw_everywhere(True)
+    actions_of(viewer).draw_everywhere(True)
     there = host(body[[0, 1, 2, 3]]) + picture.offsets[:, None]
     np.testing.assert_allclose(origins(), there.reshape(-1, 3), atol=1e-6)
 
 
 def test_dark_mode_darkens_sky_and_floor(sim: Simulation, viewer: Viewer) -> None:
-    (ground, _), *_ = viewer.picture._geometry._grounds
+    (ground, _), *_ = grounds_of(viewer)
     bright = np.array(ground.plane_color)
-    viewer.panel._actions.set_dark(True)
+    actions_of(viewer).set_dark(True)
     assert (np.array(ground.plane_color) < 0.6 * bright).all()
     assert gradient(Sky(), True).mean() < 0.4 * gradient(Sky(), False).mean()
-    viewer.panel._actions.show_worlds(2, 0.8)  # which makes new floors
-    (ground, _), *_ = viewer.picture._geometry._grounds
+    actions_of(viewer).show_worlds(2, 0.8)  # which makes new floors
+    (ground, _), *_ = grounds_of(viewer)
     assert (np.array(ground.plane_color) < 0.6 * bright).all()
 
 
@@ -190,7 +195,7 @@ def test_a_world_with_its_own_looks_has_its_own_mesh(sim: Simulation) -> None:
         body = sim.model.body("robot/trunk").id
         drawn = [
             mesh
-            for mesh in viewer.picture._geometry.meshes
+            for mesh in meshes_of(viewer)
             if not mesh.is_site and body in mesh.bodies
         ]
         rows = sorted(sorted(mesh.rows.tolist()) for mesh in drawn)
@@ -200,9 +205,8 @@ def test_a_world_with_its_own_looks_has_its_own_mesh(sim: Simulation) -> None:
 def test_overlays_are_drawn_in_the_grid(sim: Simulation, viewer: Viewer) -> None:
     viewer.picture.look_at(2)
     viewer.picture.show_overlay("link frames", True)
-    viewer._frames = 0
-    viewer.show()
-    handle = viewer.picture._paintings["link frames"]._handles["axes"]
+    draw_now(viewer)
+    handle = handles_of(viewer, "link frames")["axes"]
     expected = host(sim.scene["robot"].data.body_link_pos_w[2])
     np.testing.assert_allclose(
         handle.batched_positions, expected + viewer.picture.offsets[2], atol=1e-5
@@ -226,8 +230,7 @@ def test_what_is_followed_stays_in_place(sim: Simulation, viewer: Viewer) -> Non
     seen = []
     for _ in range(2):
         sim.step(5)
-        viewer._frames = 0
-        viewer.show()
+        draw_now(viewer)
         place = host(sim.data.xpos[3, hand]) + viewer.picture.offset
         seen.append(place + viewer.picture.moved)
     np.testing.assert_allclose(seen[0], seen[1], atol=1e-9)
@@ -278,7 +281,7 @@ def test_arrows_point_where_their_vectors_do() -> None:
     directions = np.random.default_rng(0).normal(size=(50, 3))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     directions[0] = (0.0, 0.0, -1.0)
-    for quat, direction in zip(_from_z(directions), directions, strict=True):
+    for quat, direction in zip(turns_from_z(directions), directions, strict=True):
         turned = np.zeros(3)
         mujoco.mju_rotVecQuat(turned, np.array([0.0, 0.0, 1.0]), quat)
         np.testing.assert_allclose(turned, direction, atol=1e-9)

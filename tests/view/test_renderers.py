@@ -15,12 +15,20 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import (
+    forget_renderers,
+    opengl_backend,
+    opengl_candidates,
+    remove_opengl,
+    size_of,
+)
+from tests.raised import raises
 from tests.view.scenes import host, make_sim
 
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.base.errors import InvalidInputError, UnknownNameError
 from simstate.cli import main
-from simstate.view import Course, Orbit, opengl, renderers, start_offscreen
+from simstate.view import Course, Orbit, opengl, start_offscreen
 from simstate.view.body_overlays import Draw
 from simstate.view.eye import Eye
 from simstate.view.grid import offsets
@@ -228,7 +236,7 @@ def test_worlds_are_side_by_side_at_the_same_pixels_by_any_renderer(
     picture = drawing.picture().astype(int)
     hands = host(sim.scene["robot"].data.body_com_pos_w[:, 2])
     eye = Eye(*(np.array(x) for x in camera), 400, 300)
-    spacing = 1.6 * drawing._size
+    spacing = 1.6 * size_of(drawing)
     for row, world in enumerate([2, 0, 1]):
         (place,) = eye.project((hands[world] + offsets(3, spacing)[row])[None])
         has = np.array(Balls.INKS[world]) > 0
@@ -271,7 +279,7 @@ def test_a_camera_of_the_model_is_where_mujoco_has_it(renderer: str) -> None:
     assert len(rows) > 60
     assert columns.mean() == pytest.approx(column, abs=4)
     assert rows.mean() == pytest.approx(row, abs=4)
-    with pytest.raises(UnknownNameError, match="tilted"):
+    with raises(UnknownNameError, name="tiltd"):
         sim.render(camera="tiltd")
 
 
@@ -322,18 +330,17 @@ def test_without_opengl_pictures_are_drawn_and_the_package_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sim = make_sim(2)
-    monkeypatch.setattr(opengl, "_contexts", [None])
-    monkeypatch.setattr(renderers, "_noted", set())
-    renderers._kept.clear()
+    remove_opengl(monkeypatch)
+    forget_renderers()
     with pytest.warns(RuntimeWarning, match="libosmesa6"):
         assert sim.render(1, width=40, height=30).any()
-    renderers._kept.clear()
+    forget_renderers()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         sim.render(0, width=40, height=30)  # it was said once
-    with pytest.raises(InvalidInputError, match="libosmesa6"):
+    with raises(InvalidInputError, name="renderer"):
         sim.render(renderer="opengl")
-    with pytest.raises(UnknownNameError, match="software"):
+    with raises(UnknownNameError, name="sofware"):
         sim.render(renderer="sofware")  # type: ignore[arg-type]
 
 
@@ -343,17 +350,14 @@ def test_without_opengl_pictures_are_drawn_and_the_package_is_named(
 def test_a_library_that_aborts_or_hangs_is_not_used(
     probe: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opengl, "_PROBE", probe)
-    monkeypatch.setattr(opengl, "_PROBE_SECONDS", 1.0)
-    monkeypatch.setattr(opengl, "_candidates", lambda: ["osmesa", "egl"])
-    assert opengl.backend.__wrapped__() is None
+    assert opengl_backend(monkeypatch, probe, ["osmesa", "egl"]) is None
 
 
 def test_the_environment_names_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opengl.platform, "system", lambda: "Linux")
     for value, found in (("disable", []), ("egl", ["egl"]), ("OSMesa", ["osmesa"])):
         monkeypatch.setenv("MUJOCO_GL", value)
-        assert opengl._candidates() == found
+        assert opengl_candidates() == found
 
 
 def test_threads_draw_one_after_another(renderer: str) -> None:

@@ -13,6 +13,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from tests.inside import (
+    callbacks_of,
+    controls_of,
+    handled_messages,
+    num_requests,
+    server_of,
+    server_thread,
+)
+from tests.raised import raises
 from tests.view.client import Client
 from tests.view.scenes import make_sim, run_on, run_until
 from websockets.exceptions import InvalidStatus
@@ -52,7 +61,7 @@ def get(viewer: Viewer, path: str, **headers: str) -> tuple[int, bytes]:
 
 
 def test_it_listens_on_loopback_alone(viewer: Viewer) -> None:
-    assert viewer._server.get_host() == "127.0.0.1"
+    assert server_of(viewer).get_host() == "127.0.0.1"
     assert viewer.url.startswith("http://localhost:")
     assert get(viewer, at(viewer))[0] == 200
 
@@ -73,7 +82,7 @@ def test_every_address_has_a_token(sim: Simulation, viewer: Viewer) -> None:
     with sim.view(port=0, playing=False, token="my-own_1") as own:
         assert own.url.endswith("/my-own_1/")
     for wrong in ("../x", "a/b", "é"):
-        with pytest.raises(InvalidInputError, match="letters"):
+        with raises(InvalidInputError, name="token"):
             sim.view(port=0, token=wrong)
 
 
@@ -132,11 +141,9 @@ def test_the_share_tunnel_is_gone(
     run_until(viewer, lambda: float(sim.time[0]) > 0.0, "the step")
     client.close()
     assert asked == []
-    with pytest.raises(InvalidInputError, match="tunnel"):
-        viewer._server.request_share_url()
-    kinds = {
-        kind.__name__ for kind in viewer._server._websock_server._incoming_handlers
-    }
+    with raises(InvalidInputError, name="tunnel"):
+        server_of(viewer).request_share_url()
+    kinds = {kind.__name__ for kind in handled_messages(viewer)}
     assert not {kind for kind in kinds if "Share" in kind or "File" in kind}
 
 
@@ -147,7 +154,7 @@ def test_a_client_sets_values_and_nothing_else(sim: Simulation, viewer: Viewer) 
     client.send("GuiUpdateMessage", uuid=uuid, updates={"update_cb": ["print"]})
     client.send("GuiUpdateMessage", uuid=uuid, updates={"value": "▶"})
     run_until(viewer, lambda: viewer.session.playing, "playing")
-    assert viewer.panel.icons._impl.update_cb != ["print"]
+    assert callbacks_of(viewer.panel.icons) != ["print"]
     client.close()
 
 
@@ -165,7 +172,7 @@ def test_values_that_no_page_would_send_change_nothing(capsys) -> None:  # type:
         run_until(viewer, lambda: viewer.num_clients == 1, "the connection")
         for label in buttons:
             client.control(label)
-        controls = dict(viewer._server.gui._gui_input_handle_from_uuid)
+        controls = controls_of(viewer)
         values = {uuid: one.value for uuid, one in controls.items()}
         kinds = {type(one).__name__ for one in controls.values()}
         assert {"GuiSliderHandle", "GuiDropdownHandle", "GuiTextHandle"} <= kinds
@@ -203,7 +210,7 @@ def test_rubbish_ends_its_own_connection_alone(
 ) -> None:
     good, bad = Client(viewer.url), Client(viewer.url)
     run_until(viewer, lambda: viewer.num_clients == 2, "both connections")
-    bad._socket.send(raw)
+    bad.socket.send(raw)
     run_until(viewer, lambda: viewer.num_clients == 1, "the end of one")
     before = float(sim.time[0])
     good.set("step", True)
@@ -242,7 +249,7 @@ def test_a_flood_of_clicks_does_not_stall_a_script(sim: Simulation) -> None:
         viewer.sync()
         for k in range(30_000):
             session.ask(lambda k=k: done.append(k))
-        assert session._requests.qsize() == MOST_REQUESTS
+        assert num_requests(session) == MOST_REQUESTS
         session.ask(lambda: done.append(-1), is_kept=True)  # that a client has left
         for _ in range(50):
             viewer.sync()
@@ -297,7 +304,7 @@ def test_a_port_that_is_taken_is_passed_over(sim: Simulation, viewer: Viewer) ->
 def test_close_ends_the_server(sim: Simulation) -> None:
     viewer = sim.view(port=0, playing=False)
     run_on(viewer)
-    thread = viewer._server._websock_server._server_thread
+    thread = server_thread(viewer)
     assert thread.is_alive()
     viewer.close()
     viewer.close()
@@ -320,5 +327,5 @@ def test_without_viser_it_is_said_what_to_do(
     for name in ("viewer", "server"):  # the second imports viser
         monkeypatch.delitem(sys.modules, f"simstate.view.{name}")
     monkeypatch.setitem(sys.modules, "viser", None)
-    with pytest.raises(InvalidInputError, match=r"pip install 'simstate\[view\]'"):
+    with raises(InvalidInputError, name="view"):
         sim.view(port=0)

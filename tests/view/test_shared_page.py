@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.inside import set_fewest_samples
+from tests.raised import raises
 from tests.view.chromium import Chromium, wait_until
 
 from simstate import EntityCfg, InvalidInputError, SceneCfg, Simulation
@@ -176,7 +178,7 @@ def test_long_columns_keep_their_extremes(
     monkeypatch.setattr(sharing, "MOST_VALUES", 100)
     page = tmp_path / "thin.html"
     with Recording(path) as recording:
-        monkeypatch.setattr(sharing, "_FEWEST_SAMPLES", 10)
+        set_fewest_samples(monkeypatch, 10)
         recording.share(page, [0])
         then = recording["joint_pos"].numpy()[:, 1]
     _, run, array = read_page(page)
@@ -220,11 +222,11 @@ def test_what_cannot_be_written_is_rejected_before_the_work(
         for name in ("no/folder/page.html", "folder.html"):
             with pytest.raises(FileError, match="Cannot write"):
                 recording.share(tmp_path / name)
-        with pytest.raises(InvalidInputError, match="html"):
+        with raises(InvalidInputError, file="page.pdf"):
             recording.share(tmp_path / "page.pdf")
-        with pytest.raises(InvalidInputError, match="World 1 was not recorded"):
+        with raises(InvalidInputError, name="world"):
             recording.share(tmp_path / "page.html", [1])
-        with pytest.raises(InvalidInputError, match="fps"):
+        with raises(InvalidInputError, name="fps"):
             recording.share(tmp_path / "page.html", fps=0.0)
     assert [one.name for one in tmp_path.iterdir()] == ["folder.html"]
 

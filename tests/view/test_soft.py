@@ -6,6 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import soft_parts
 from tests.view.scenes import host
 
 from simstate import EntityCfg, SceneCfg, Simulation
@@ -114,10 +115,9 @@ def test_the_shell_of_a_solid_is_seen_from_outside(sim: Simulation) -> None:
 
 def test_they_are_drawn_in_the_viewer_and_in_pictures(sim: Simulation) -> None:
     with sim.view(port=0, playing=False) as viewer:
-        drawn = viewer.picture._soft
-        assert drawn is not None
+        drawn = soft_parts(viewer)
         assert len(drawn) == 8
-        for row, soft, handle in drawn._parts:
+        for row, soft, handle in drawn:
             seen = OneWorld(sim, sim.rays, row, 1.0)
             wanted = soft.corners(seen) + viewer.picture.offsets[row]
             np.testing.assert_allclose(handle.vertices, wanted, atol=1e-5)

@@ -8,6 +8,8 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import actions_of, draw_now, let_draw, meshes_of, status_of
+from tests.raised import raises
 from tests.view.client import Client
 from tests.view.scenes import host, make_sim, run_until
 
@@ -67,10 +69,10 @@ def test_a_world_that_diverged_is_shown_at_its_last_good_step() -> None:
             ball.pos, data.xanchor[sim.model.joint("arm/wild").id], atol=1e-9
         )
         assert "arm/wild" in ball.text
-        assert "diverged" in viewer._status(0.0)
+        assert "diverged" in status_of(viewer)
         viewer.picture.look_at(2)
         assert viewer.picture.marks.shapes(viewer.picture.seen()) == []
-        viewer.session.ask(lambda: viewer.panel._actions.reset(True))
+        viewer.session.ask(lambda: actions_of(viewer).reset(True))
         run_until(viewer, lambda: not viewer.picture.marks.elements, "the reset")
 
 
@@ -112,11 +114,7 @@ def test_a_pull_is_a_force_at_the_point_that_was_taken() -> None:
 def drag_of(client: Client, viewer: Viewer, sim: Simulation) -> Callable[..., None]:
     """A call by which a client drags the trunk of world 2 by a height [m]."""
     trunk = sim.model.body("robot/trunk").id
-    mesh = next(
-        m
-        for m in viewer.picture._geometry.meshes
-        if not m.is_site and trunk in m.bodies
-    )
+    mesh = next(m for m in meshes_of(viewer) if not m.is_site and trunk in m.bodies)
     k = next(i for i, one in enumerate(mesh.instances) if one.row == 2)
     place = host(sim.data.xpos[2, trunk]) + viewer.picture.offsets[2]
 
@@ -278,7 +276,7 @@ def test_what_is_shown_does_not_change_what_happens() -> None:
         for _ in range(5):
             alone.step()
             shown.step()
-            viewer._next = 0.0
+            let_draw(viewer)
             viewer.sync()
         client.close()
     assert torch.equal(alone.state, shown.state)
@@ -292,10 +290,9 @@ def test_what_is_stale_is_shown_up_to_date(freshness: str) -> None:
     pose[:, 0] += 1.5
     with sim.view(port=0, playing=False) as viewer:
         robot.write_root_link_pose_to_sim(pose)
-        viewer._frames = 0
-        viewer.show()
+        draw_now(viewer)
         trunk = sim.model.body("robot/trunk").id
-        mesh = next(m for m in viewer.picture._geometry.meshes if trunk in m.bodies)
+        mesh = next(m for m in meshes_of(viewer) if trunk in m.bodies)
         drawn = mesh.handle.batched_positions - viewer.picture.offsets[mesh.rows]
     np.testing.assert_allclose(drawn[:, 0], pose[:, 0], atol=1e-5)
     assert sim.freshness == freshness
@@ -316,7 +313,7 @@ def test_a_session_remembers_as_much_as_memory_allows(
     session.back()
     session.back()
     assert float(sim.time[0]) == pytest.approx(2 * sim.timestep)
-    with pytest.raises(InvalidInputError, match="nothing to go back to"):
+    with raises(InvalidInputError, name="back"):
         session.back()
 
 
@@ -362,7 +359,7 @@ def test_overlays_are_drawn_while_torch_only_infers() -> None:
         for _ in range(3):
             with torch.inference_mode():
                 env.step(torch.zeros(3, env.action_dim))
-                viewer._next = 0.0
+                let_draw(viewer)
                 viewer.sync()
             env.step(torch.zeros(3, env.action_dim))
         client.close()

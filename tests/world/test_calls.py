@@ -11,9 +11,15 @@ import traceback
 
 import numpy as np
 import pytest
+from tests.inside import (
+    compiled_saved,
+    defer_interrupts,
+    is_bracket_compiled,
+    undo_in_children,
+    write_detectors,
+)
 
 from simstate.base.errors import ThreadError
-from simstate.world import calls as module
 from simstate.world.calls import MAX_TRIES, PythonCalls, make_calls
 
 KINDS = ["compiled", "python"]
@@ -30,7 +36,7 @@ class Memory:
         """Number of times that `on_undo` raises."""
         self.undone: list[tuple[str, bool]] = []
         if kind == "compiled":
-            if module._bracket is None:
+            if not is_bracket_compiled():
                 pytest.skip("the bracket is not compiled here")
             self.calls = make_calls(self.on_undo)
         else:
@@ -40,7 +46,7 @@ class Memory:
         """Return some columns as memory to save."""
         if self.kind == "compiled":
             pieces = [(self.live[:, columns], self.copy[:, columns], constant)]
-            return module._bracket.Saved(pieces, frozenset())
+            return compiled_saved(pieces)
         return PythonSaved(self.live[:, columns], self.copy[:, columns], constant)
 
     def on_undo(self, call, constants) -> None:
@@ -228,7 +234,7 @@ def test_another_thread_is_refused(memory):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_fork_within_a_call_of_another_thread(memory):
     """In the child, the call of the missing thread is undone by the next call."""
-    module._known.add(memory.calls)
+    undo_in_children(memory.calls)
     before = memory.live.copy()
     inside, go_on = threading.Event(), threading.Event()
 
@@ -260,7 +266,7 @@ def test_a_fork_within_a_call_of_another_thread(memory):
 def test_interrupts_leave_the_memory_before_or_after(memory):
     """SIGINT at random moments, in the call or around it, sent by another thread."""
     if memory.kind == "python":
-        module._interrupts.install()
+        defer_interrupts()
     rng, ready, end = np.random.default_rng(3), threading.Event(), threading.Event()
 
     def interrupt():
@@ -312,27 +318,27 @@ def test_writes_and_other_memory_are_found():
     versions = [x._version for x in tensors]
     pointers = [x.data_ptr for x in tensors]
     addresses = [x.data_ptr() for x in tensors]
-    for changed in {module.changed, module._compare}:
+    for changed in write_detectors():
         assert not changed(tensors, versions, pointers, addresses)
     two[1] = 4.0
-    for changed in {module.changed, module._compare}:
+    for changed in write_detectors():
         assert changed(tensors, versions, pointers, addresses)
     versions = [x._version for x in tensors]
-    for changed in {module.changed, module._compare}:
+    for changed in write_detectors():
         assert not changed(tensors, versions, pointers, addresses)
     one.data = torch.ones(3)
     versions = [x._version for x in tensors]
-    for changed in {module.changed, module._compare}:
+    for changed in write_detectors():
         assert changed(tensors, versions, pointers, addresses)
 
 
 def test_saved_memory_must_be_arrays_of_rows():
-    if module._bracket is None:
+    if not is_bracket_compiled():
         pytest.skip("the bracket is not compiled here")
     live = np.zeros((4, 6))
     with pytest.raises(ValueError, match="rows are contiguous"):
-        module._bracket.Saved([(live[:, ::2], np.zeros((4, 3)), False)], frozenset())
+        compiled_saved([(live[:, ::2], np.zeros((4, 3)), False)])
     with pytest.raises(ValueError, match="equal size"):
-        module._bracket.Saved([(live, np.zeros((4, 3)), False)], frozenset())
+        compiled_saved([(live, np.zeros((4, 3)), False)])
     with pytest.raises(TypeError, match="four or more"):
         make_calls(lambda *_: None).run("sim")  # type: ignore

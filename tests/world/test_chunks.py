@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from tests.inside import engine_of, ledger_of, worlds_of
+from tests.raised import raises
 
 from simstate import Simulation, SnapshotError, StaleReadError
 from simstate.state import Snapshot, fingerprint
@@ -135,7 +136,7 @@ def test_a_number_that_is_not_finite_is_refused_unless_its_world_diverged():
     taken = sim.snapshot()
     sim.restore(before)
     want = everything(sim)
-    with pytest.raises(SnapshotError, match=r"'qvel' .* not finite, in row 3"):
+    with raises(SnapshotError, name="qvel"):
         sim.restore(taken)
     assert_same(everything(sim), want)
     taken.slots["diverged"][3] = True
@@ -146,7 +147,7 @@ def test_a_number_that_is_not_finite_is_refused_unless_its_world_diverged():
 def test_a_snapshot_of_three_worlds_does_not_fit_two():
     sim = make()
     taken, want = sim.snapshot([0, 3, 4]), everything(sim)
-    with pytest.raises(ValueError, match="has 3 worlds, 2 are selected"):
+    with raises(ValueError, name="snapshot"):
         sim.restore(taken, [1, 2])
     assert_same(everything(sim), want)
 

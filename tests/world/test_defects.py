@@ -10,6 +10,7 @@ import pytest
 import torch
 import warp as wp
 from tests.inside import columns_of
+from tests.raised import raises
 
 from simstate import (
     DivergenceError,
@@ -111,7 +112,7 @@ def test_forward_is_the_remedy_for_uncounted_writes(engine, write):
 def test_other_memory_in_a_field_is_refused():
     sim = make()
     sim.data.ctrl.set_(torch.ones(3, 1, dtype=sim.dtype))
-    with pytest.raises(InvalidInputError, match=r"sim\.data\.ctrl.*set_"):
+    with raises(InvalidInputError, name="sim.data.ctrl"):
         sim.step()
 
 
@@ -150,7 +151,7 @@ def test_a_write_to_a_process_is_stale_in_strict_mode():
     sim, process = with_process(freshness="strict")
     sim.forward()
     process.value += 1.0
-    with pytest.raises(StaleReadError, match="process 'push'"):
+    with raises(StaleReadError, name="qacc"):
         _ = sim.data.qacc
 
 
@@ -167,7 +168,7 @@ def test_ids_that_numpy_changed_select_other_worlds():
     robot.write_joint_position_to_sim([[0.3], [0.4]], env_ids=ids)
     assert robot.data.joint_pos[:, 0].tolist() == [0.4, 0.2, 0.3]
     array[:] = [7, 0]
-    with pytest.raises(InvalidInputError, match="7"):
+    with raises(InvalidInputError, name="env ids"):
         robot.write_joint_position_to_sim([[0.3], [0.4]], env_ids=ids)
     mask = torch.tensor([True, False, False])
     robot.write_joint_position_to_sim([[0.5]], env_ids=mask)
@@ -237,16 +238,16 @@ def altered(snapshot, name, value):
 @pytest.mark.parametrize(
     ("name", "value", "match"),
     [
-        ("entity/ghost/encoder_bias", torch.zeros(3, 1), "ghost"),
-        ("entity/robot/colour", torch.zeros(3, 1), "colour"),
+        ("entity/ghost/encoder_bias", torch.zeros(3, 1), "entity/ghost/encoder_bias"),
+        ("entity/robot/colour", torch.zeros(3, 1), "entity/robot/colour"),
         ("model/body_colour", torch.zeros(3, 3), "body_colour"),
-        ("model/body_mass", torch.ones(3, 2), "body_mass.*shape"),
-        ("qpos", torch.zeros(3, 7, dtype=torch.float64), "qpos.*shape"),
-        ("qpos", torch.zeros(3, 8, dtype=torch.int64), "qpos.*int64"),
-        ("qvel", torch.full((3, 7), torch.nan), "qvel.*not finite"),
-        ("ctrl", torch.full((3, 1), torch.inf), "ctrl.*not finite"),
-        ("random/count", torch.zeros(2, dtype=torch.int64), "random/count.*shape"),
-        ("entity/robot/encoder_bias", None, "encoder_bias"),
+        ("model/body_mass", torch.ones(3, 2), "model/body_mass"),
+        ("qpos", torch.zeros(3, 7, dtype=torch.float64), "slots"),
+        ("qpos", torch.zeros(3, 8, dtype=torch.int64), "qpos"),
+        ("qvel", torch.full((3, 7), torch.nan), "qvel"),
+        ("ctrl", torch.full((3, 1), torch.inf), "ctrl"),
+        ("random/count", torch.zeros(2, dtype=torch.int64), "slots"),
+        ("entity/robot/encoder_bias", None, "entity/robot/encoder_bias"),
         ("diverged", torch.zeros(3), "diverged"),
     ],
 )
@@ -256,7 +257,7 @@ def test_a_snapshot_that_does_not_fit_changes_nothing(engine, name, value, match
     snapshot = sim.snapshot()
     sim.step(3)
     before = everything(sim)
-    with pytest.raises(SnapshotError, match=match) as caught:
+    with raises(SnapshotError, name=match) as caught:
         sim.restore(altered(snapshot, name, value))
     assert "Nothing was written" in str(caught.value)
     after = everything(sim)
@@ -271,7 +272,7 @@ def test_a_number_that_is_not_finite_is_taken_of_a_diverged_world():
     qvel = snapshot.slots["qvel"].clone()
     qvel[1, 2] = torch.nan
     bad = altered(snapshot, "qvel", qvel)
-    with pytest.raises(SnapshotError, match="row 1"):
+    with raises(SnapshotError, name="qvel"):
         sim.restore(bad)
     bad.slots["diverged"][1] = True
     sim.restore(bad)
@@ -363,7 +364,7 @@ def test_a_network_writes_numbers_not_its_graph(engine):
 def test_a_bad_control_is_named(engine, value):
     sim = make(engine=engine)
     sim.data.ctrl[1, 0] = value
-    with pytest.raises(DivergenceError, match=r"world 1.*ctrl\[0\].*servo") as caught:
+    with raises(DivergenceError, worlds=[1]) as caught:
         sim.step()
     assert caught.value.env_ids == [1]
     assert sim.time.tolist()[1] == 0.0
@@ -373,7 +374,7 @@ def test_a_bad_control_is_named(engine, value):
 def test_a_bad_time_is_named(engine):
     sim = make(engine=engine)
     sim.data.time[2] = torch.nan
-    with pytest.raises(DivergenceError, match=r"world 2.*time\[0\] = nan"):
+    with raises(DivergenceError, worlds=[2]):
         sim.step()
 
 

@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate.base.errors import DivergenceError
 
@@ -245,7 +246,7 @@ def test_a_nan_control_is_caught_behind_a_control_range(started, engine):
     sim = started()
     assert sim.model.actuator("elbow").ctrllimited
     sim.data.ctrl[BAD, 1] = float("nan")
-    with pytest.raises(DivergenceError, match="actuator 'elbow'"):
+    with raises(DivergenceError, worlds=[1]):
         sim.step()
 
 
@@ -334,7 +335,7 @@ def test_a_wrench_on_what_cannot_move_is_named_too(started):
     """MuJoCo takes no note of it; a snapshot of it would not be restored."""
     sim = started()
     sim.data.xfrc_applied[BAD, 0, 3] = float("nan")
-    with pytest.raises(DivergenceError, match=r"xfrc_applied\[3\] = nan \(body"):
+    with raises(DivergenceError, worlds=[1]):
         sim.step()
     assert sim.divergence.cause.env_ids == [BAD]
 

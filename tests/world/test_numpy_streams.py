@@ -8,6 +8,7 @@ import pytest
 import torch
 from numpy.random import PCG64, Generator, SeedSequence
 from tests.conftest import SMALL
+from tests.raised import raises
 
 from simstate import InvalidInputError, ShapeError, Simulation, UnknownNameError
 
@@ -64,9 +65,9 @@ def test_seeds_by_world_and_for_all():
     np.testing.assert_array_equal(
         sim.numpy_rng.draw(mixed, [2]), [mixed(rng) for rng in numpys([42])]
     )
-    with pytest.raises(InvalidInputError, match="one for each of the 2 worlds; got 3"):
+    with raises(InvalidInputError, name="seed"):
         sim.numpy_rng.seed([1, 2, 3], env_ids=[0, 1])
-    with pytest.raises(InvalidInputError, match="seed"):
+    with raises(InvalidInputError, name="seed"):
         sim.numpy_rng.seed(-1)
 
 
@@ -111,7 +112,7 @@ def test_raw_writes_are_not_normalised():
     data.qpos[:] = values[1]
     mujoco.mj_forward(sim.model, data)
     np.testing.assert_array_equal(sim.data.xmat[0].numpy().reshape(-1, 9), data.xmat)
-    with pytest.raises(UnknownNameError, match="field of the state"):
+    with raises(UnknownNameError, name="xpos"):
         sim.write_field("xpos", values)
     with pytest.raises(ShapeError):
         sim.write_field("qpos", values[:, :3], env_ids=[2, 0])

@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy import stats
 from tests.inside import draw_as_on_a_device
+from tests.raised import raises
 
 from simstate.base.errors import InvalidInputError
 from simstate.engine import core
@@ -127,9 +128,9 @@ def test_distributions_are_what_they_say():
 def test_bad_seeds_are_refused(seed):
     rng = streams(2, 0)
     first = rng.bits(ALL, 2)
-    with pytest.raises(InvalidInputError, match="whole number ≥ 0"):
+    with raises(InvalidInputError, name="seed"):
         streams(2, seed)
-    with pytest.raises(InvalidInputError, match="whole number ≥ 0"):
+    with raises(InvalidInputError, name="seed"):
         rng.seed(seed)
     rng.seed(0)
     assert torch.equal(rng.bits(ALL, 2), first)
@@ -146,7 +147,7 @@ def test_rows_that_are_no_worlds_are_refused(rows):
         lambda: rng.uniform(rows, 2),
         lambda: rng.seed(8, rows),
     ):
-        with pytest.raises(InvalidInputError, match="env ids"):
+        with raises(InvalidInputError, name="env ids"):
             call()
     assert torch.equal(rng.bits(ALL, 3), twin.bits(ALL, 3))
 
@@ -156,7 +157,7 @@ def test_rows_that_change_in_place_are_looked_at_again():
     rows = torch.tensor([2, 0])
     rng.bits(rows, 1)
     rows[1] = 2
-    with pytest.raises(InvalidInputError, match="repeated: 2"):
+    with raises(InvalidInputError, name="env ids"):
         rng.bits(rows, 1)
 
 
@@ -169,10 +170,10 @@ def test_a_devices_rows_are_looked_at_again_when_torch_has_changed_them(monkeypa
     first = rng.uniform(rows, 1)
     assert torch.equal(first, twin.uniform(torch.tensor([2, 0]), 1))
     rows[1] = 2
-    with pytest.raises(InvalidInputError, match="repeated: 2"):
+    with raises(InvalidInputError, name="env ids"):
         rng.uniform(rows, 1)
     rows[1] = 4
-    with pytest.raises(InvalidInputError, match="env ids"):
+    with raises(InvalidInputError, name="env ids"):
         rng.uniform(rows, 1)
     rows[1] = 3
     assert torch.equal(rng.uniform(rows, 2), twin.uniform(torch.tensor([2, 3]), 2))
@@ -193,7 +194,7 @@ def test_rows_that_numpy_changes_are_looked_at_again():
     twin.uniform(torch.tensor([2, 0]), 1)
     for wrong in ([1, 1], [4, 0], [-1, 2]):
         numbers[:] = wrong
-        with pytest.raises(InvalidInputError, match="env ids"):
+        with raises(InvalidInputError, name="env ids"):
             rng.uniform(rows, 1)
     assert torch.equal(rng.bits(ALL, 3), twin.bits(ALL, 3))
 
@@ -202,7 +203,7 @@ def test_rows_that_numpy_changes_are_looked_at_again():
 @pytest.mark.parametrize("draw", ["bits", "uniform", "normal"])
 def test_a_number_of_columns_is_one(draw, columns):
     rng, twin = streams(3, 7), streams(3, 7)
-    with pytest.raises(InvalidInputError, match="columns must be a whole number ≥ 0"):
+    with raises(InvalidInputError, name="columns"):
         getattr(rng, draw)(ALL, columns)
     assert getattr(rng, draw)(ALL, 0).shape == (3, 0)
     assert torch.equal(rng.bits(ALL, 2), twin.bits(ALL, 2))
@@ -210,7 +211,7 @@ def test_a_number_of_columns_is_one(draw, columns):
 
 def test_slices_are_checked_and_kept_in_order():
     rng, twin = streams(5, 7), streams(5, 7)
-    with pytest.raises(InvalidInputError, match="env ids cannot be"):
+    with raises(InvalidInputError, name="env ids"):
         rng.uniform(slice("a"), 2)
     back = rng.uniform(slice(None, None, -2), 2)
     assert torch.equal(back, twin.uniform(torch.tensor([4, 2, 0]), 2))

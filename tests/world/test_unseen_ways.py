@@ -7,6 +7,7 @@ import threading
 import pytest
 import torch
 from tests.inside import failing_step, failing_undo
+from tests.raised import raises
 from tests.world.test_transactions import make
 from tests.world.test_user_memory import cartpole, still
 
@@ -65,7 +66,7 @@ def test_memory_that_was_given_away_is_always_reported():
     own = sim.data.qpos
     own.data = torch.zeros_like(own)
     for _ in range(2):
-        with pytest.raises(InvalidInputError, match=r"sim\.data\.qpos was given other"):
+        with raises(InvalidInputError, name="sim.data.qpos"):
             sim.step()
 
 
@@ -109,7 +110,7 @@ def test_a_refused_write_of_a_force_model_is_followed():
     mass = sim.expand("body_mass")
     sim.expand("body_subtreemass")
     sim.add_force(lambda t, sim: mass.fill_(9.0))
-    with pytest.raises(InvalidInputError, match="force model"):
+    with raises(InvalidInputError, name='sim.expand("body_mass")'):
         sim.step()
     follows = sim.expand("body_subtreemass")
     assert torch.equal(mass[0, 1], follows[0, 1])
@@ -122,7 +123,7 @@ def test_a_force_model_does_not_reset_worlds(call, scheme):
     saved = sim.snapshot()
     calls = {"reset": sim.reset, "restore": lambda: sim.restore(saved)}
     sim.add_force(lambda t, sim: calls[call]())
-    with pytest.raises(InvalidInputError, match="force model"):
+    with raises(InvalidInputError, name="force model"):
         sim.step()
     assert float(sim.time) == 0.0
 
@@ -218,7 +219,7 @@ def test_a_number_that_the_memory_here_cannot_hold_is_refused(saved, here, value
     one, other = falling(3), falling(3)
     one.memory("own", dtype=saved)[1] = value
     own = other.memory("own", dtype=here, reset=4)
-    with pytest.raises(SnapshotError, match=r"memory/own.*cannot hold") as caught:
+    with raises(SnapshotError, name="memory/own") as caught:
         other.restore(one.snapshot())
     assert caught.value.name == "memory/own"
     assert own.tolist() == [4, 4, 4]
@@ -258,6 +259,6 @@ def test_noise_that_was_prescribed_is_asked_for_again_after_a_restore():
 def test_adaptive_schemes_name_a_bad_number_as_the_others_do():
     sim = falling(3, integrator=integrate.DP54())
     sim.data.qvel[1, 4] = torch.nan
-    with pytest.raises(SimStateError, match=r"world 1(.|\n)*qvel\[4\] = nan"):
+    with raises(SimStateError, worlds=[1]):
         sim.step()
     assert sim.time.tolist() == [0.002, 0.0, 0.002]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 from tests.world.test_transactions import make
 
 from simstate import EntityCfg, SceneCfg, Simulation
@@ -94,7 +95,7 @@ def test_memory_may_hold_what_is_no_number(shared):
 def test_memory_of_a_term_that_is_not_there_is_refused():
     one = cartpole(counts=counting)
     one.step(still(one))
-    with pytest.raises(SnapshotError, match="env/reward/counts/count"):
+    with raises(SnapshotError, name="env/reward/counts/count"):
         cartpole().restore(one.snapshot())
 
 
@@ -213,7 +214,7 @@ def test_tensors_do_not_hang_off_the_environment():
         def __call__(self, env):
             return env.buffer
 
-    with pytest.raises(InvalidInputError, match=r"env\.memory"):
+    with raises(InvalidInputError, name="buffer"):
         cartpole(puts=Puts)
     env = cartpole()
     with pytest.raises(InvalidInputError, match="is a slot"):

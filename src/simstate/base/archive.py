@@ -49,7 +49,7 @@ def read_archive(
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Header and tensors of a file of one of these formats, whole and unaltered."""
     if not path.is_file():
-        raise SnapshotError(f"There is no file {str(path)!r}.")
+        raise SnapshotError(f"There is no file {str(path)!r}.", name=str(path))
     return archive_from(path, path, formats)
 
 
@@ -74,7 +74,8 @@ def archive_from(
     if form not in formats:
         raise SnapshotError(
             f"{path!r} has the format {form!r}; this version "
-            f"reads {' and '.join(map(repr, formats))}."
+            f"reads {' and '.join(map(repr, formats))}.",
+            name=path,
         )
     tensors = {name: torch.as_tensor(array.copy()) for name, array in arrays.items()}
     return header, tensors
@@ -97,7 +98,8 @@ def read_arrays(
         where = f", at {member!r}" if member else ""
         raise SnapshotError(
             f"{str(name)!r} is not a whole file of simstate{where}: {error}. It may be "
-            "cut off, damaged or of another kind."
+            "cut off, damaged or of another kind.",
+            name=str(name),
         ) from error
     return arrays
 
@@ -109,7 +111,7 @@ def check_archive(source: Path | io.BytesIO, label: object = None) -> None:
     of its members may contradict each other, and libraries follow either: both must
     state that a member is not compressed, and the same size.
     """
-    name = repr(str(source if label is None else label))
+    name = str(source if label is None else label)
     is_file = isinstance(source, Path)
     try:
         size = source.stat().st_size if is_file else len(source.getbuffer())
@@ -119,13 +121,15 @@ def check_archive(source: Path | io.BytesIO, label: object = None) -> None:
             stored = [member for member in members if _is_stored(archive, member)]
     except Exception as error:
         raise SnapshotError(
-            f"{name} is not a whole file of simstate: it is no .npz archive. It "
-            "may be cut off, damaged or of another kind."
+            f"{name!r} is not a whole file of simstate: it is no .npz archive. It "
+            "may be cut off, damaged or of another kind.",
+            name=name,
         ) from error
     if unpacked > size or len(stored) < len(members):
         raise SnapshotError(
-            f"{name} would unpack from {size:,} to {unpacked:,} bytes or more, but "
-            "files of simstate are not compressed: it was not unpacked."
+            f"{name!r} would unpack from {size:,} to {unpacked:,} bytes or more, but "
+            "files of simstate are not compressed: it was not unpacked.",
+            name=name,
         )
 
 

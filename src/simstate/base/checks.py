@@ -161,7 +161,8 @@ def check_range(label: str, field: str, span: object) -> None:
         or not -math.inf < ends[0] <= ends[1] < math.inf
     ):
         raise InvalidInputError(
-            f"The {label} has {field} {span!r}: it must be (least, greatest), finite."
+            f"The {label} has {field} {span!r}: it must be (least, greatest), finite.",
+            name=field,
         )
 
 

@@ -114,8 +114,10 @@ class DivergenceError(SimStateError, RuntimeError):
     the call; the others have advanced.
     """
 
-    def __init__(self, message: str, env_ids: Sequence[int] = ()) -> None:
-        super().__init__(message, worlds=env_ids)
+    def __init__(
+        self, message: str, env_ids: Sequence[int] = (), name: str = ""
+    ) -> None:
+        super().__init__(message, worlds=env_ids, name=name)
         self.env_ids = list(env_ids)
 
 
@@ -132,7 +134,8 @@ def not_copied(what: str, made: str, name: str) -> InvalidInputError:
     return InvalidInputError(
         f"{what} cannot be copied or pickled: its worlds are in an engine's memory. "
         f"Make another one, other = {made}, and bring it to the same state: "
-        f"other.restore({name}.snapshot()). A Snapshot can be saved and pickled."
+        f"other.restore({name}.snapshot()). A Snapshot can be saved and pickled.",
+        name=name,
     )
 
 

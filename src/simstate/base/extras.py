@@ -14,7 +14,9 @@ def library_folder(name: str, extra: str, what: str) -> Path:
     """The folder of an installed package, which is not loaded."""
     found = find_spec(name)
     if found is None or found.origin is None:
-        raise InvalidInputError(f"{what} need {name}: pip install 'simstate[{extra}]'.")
+        raise InvalidInputError(
+            f"{what} need {name}: pip install 'simstate[{extra}]'.", name=name
+        )
     return Path(found.origin).parent
 
 
@@ -32,5 +34,5 @@ def library(name: str, extra: str, what: str, package: str | None = None) -> Any
     except ImportError as error:
         package = package or name.partition(".")[0]
         raise InvalidInputError(
-            f"{what} need {package}: pip install 'simstate[{extra}]'."
+            f"{what} need {package}: pip install 'simstate[{extra}]'.", name=package
         ) from error

@@ -34,7 +34,9 @@ def replacing(path: Path) -> Generator[Path]:
     part = target.with_name(_part_name(target))
     try:  # from before it is there: Ctrl-C may come at once
         if target.exists() and not target.is_file():
-            raise FileError(f"Cannot write {str(path)!r}: it is no regular file.")
+            raise FileError(
+                f"Cannot write {str(path)!r}: it is no regular file.", name=str(path)
+            )
         _remove_abandoned(target, target.parent)
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
         if target.exists():
@@ -48,7 +50,8 @@ def replacing(path: Path) -> Generator[Path]:
     except OSError as error:
         raise FileError(
             f"Cannot write {str(path)!r}: {reason_of(error)}. What was there before is "
-            "untouched."
+            "untouched.",
+            name=str(path),
         ) from error
     finally:
         with contextlib.suppress(OSError):
@@ -64,7 +67,9 @@ def filling(path: Path) -> Generator[Path]:
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_dir():
-        raise InvalidInputError(f"{str(path)!r} exists already and is no folder.")
+        raise InvalidInputError(
+            f"{str(path)!r} exists already and is no folder.", name=str(path)
+        )
     place = target if target.exists() else target.parent
     part = place / _part_name(target)
     try:
@@ -72,7 +77,8 @@ def filling(path: Path) -> Generator[Path]:
         _remove_abandoned(target, place)
         if place is target and any(place.iterdir()):
             raise InvalidInputError(
-                f"{str(path)!r} exists already and is not empty: name another folder."
+                f"{str(path)!r} exists already and is not empty: name another folder.",
+                name=str(path),
             )
         part.mkdir()
         yield part
@@ -84,7 +90,8 @@ def filling(path: Path) -> Generator[Path]:
         raise
     except OSError as error:
         raise FileError(
-            f"Cannot write {str(path)!r}: {reason_of(error)}. Nothing is left of it."
+            f"Cannot write {str(path)!r}: {reason_of(error)}. Nothing is left of it.",
+            name=str(path),
         ) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -117,7 +124,9 @@ def naming_errors(path: Path, verb: str) -> Generator[None]:
     except FileError:
         raise
     except OSError as error:
-        raise FileError(f"Cannot {verb} {str(path)!r}: {reason_of(error)}.") from error
+        raise FileError(
+            f"Cannot {verb} {str(path)!r}: {reason_of(error)}.", name=str(path)
+        ) from error
 
 
 def reason_of(error: OSError) -> str:
@@ -167,4 +176,6 @@ def _is_alive(process: int) -> bool:
 def check_text(path: Path) -> None:
     """Raise if a file is no text, as one of Python code is."""
     if b"\0" in path.read_bytes():
-        raise InvalidInputError(f"{str(path)!r} is no text: it has zero bytes.")
+        raise InvalidInputError(
+            f"{str(path)!r} is no text: it has zero bytes.", name=str(path)
+        )

@@ -54,6 +54,10 @@ class Selection:
             return torch.arange(self.size, device=device)[self.index]
         return self.index.to(device)
 
+    def ids_or_none(self, device: torch.device) -> Tensor | None:
+        """The selected ids as `tensor` returns them; None: everything is selected."""
+        return None if self.is_all else self.tensor(device)
+
 
 def int_list(ids: Tensor) -> list[int]:
     """The integers of a one-dimensional tensor."""

@@ -56,7 +56,7 @@ def check_installation(number: int, name: str) -> None:
     """Raise if the installed MuJoCo is damaged, or a version that cannot be used."""
     fault = installation_fault() or rejection(number, name)
     if fault is not None:
-        raise SimStateError(fault)
+        raise SimStateError(fault, name="mujoco")
 
 
 def check_warp(number: int) -> None:

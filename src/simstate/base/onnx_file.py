@@ -36,7 +36,7 @@ def onnx_session(path: Path) -> Any:
     """
     runtime = library("onnxruntime", "play", "ONNX files")
     if not path.is_file():
-        raise InvalidInputError(f"There is no file {str(path)!r}.")
+        raise InvalidInputError(f"There is no file {str(path)!r}.", name=str(path))
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1
     try:
@@ -48,7 +48,7 @@ def onnx_session(path: Path) -> Any:
     except Exception as error:  # of ONNX Runtime's many kinds
         reason = " ".join(str(error).split())[:200]
         raise InvalidInputError(
-            f"{str(path)!r} is no ONNX file that can be used: {reason}."
+            f"{str(path)!r} is no ONNX file that can be used: {reason}.", name=str(path)
         ) from error
 
 

@@ -249,7 +249,8 @@ def check_figure_file(path: Path) -> None:
     if kind and kind not in kinds:
         raise InvalidInputError(
             f"{str(path)!r} is not a kind of image that can be written. Known: "
-            f"{listed(kinds)}."
+            f"{listed(kinds)}.",
+            name=str(path),
         )
 
 
@@ -258,4 +259,6 @@ def save_figure(figure: Any, path: Path) -> None:
     try:
         figure.savefig(path, dpi=120)
     except (OSError, ValueError) as error:
-        raise InvalidInputError(f"The plot could not be written: {error}") from error
+        raise InvalidInputError(
+            f"The plot could not be written: {error}", name="plot"
+        ) from error

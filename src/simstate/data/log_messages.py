@@ -80,7 +80,8 @@ def read_messages(path: Path, world: int | None) -> tuple[list[LogColumn], list[
     if not columns:
         raise InvalidInputError(
             f"{str(path)!r} has no JSON message with numbers. {' '.join(notes)} "
-            "Convert its messages to JSON, or export a table (.csv)."
+            "Convert its messages to JSON, or export a table (.csv).",
+            name=str(path),
         )
     return columns, notes
 
@@ -109,7 +110,9 @@ def _of_world(
     worlds = sorted({int(m[1]) for m in matches.values() if m is not None})
     if world is not None and worlds and world not in worlds:
         raise InvalidInputError(
-            f"World {world} is not in {str(path)!r}: there are {worlds}."
+            f"World {world} is not in {str(path)!r}: there are {worlds}.",
+            name="world",
+            worlds=[world],
         )
     chosen = world if world is not None else worlds[0] if worlds else None
     return {

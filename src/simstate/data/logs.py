@@ -314,10 +314,12 @@ def _lerobot(request: _Request) -> _Found:
         frames = [table["frame_index"].to_numpy() for table in tables]
     except Exception as error:  # the errors that damaged bytes raise are not limited
         raise InvalidInputError(
-            f"The frames of {str(path)!r} cannot be read: {error}."
+            f"The frames of {str(path)!r} cannot be read: {error}.", name=str(path)
         ) from error
     if not tables:
-        raise InvalidInputError(f"{str(path)!r} has no frames of episode {number}.")
+        raise InvalidInputError(
+            f"{str(path)!r} has no frames of episode {number}.", name=str(path)
+        )
     found = _Found()
     time = np.concatenate(frames) / rate
     for name, feature in features.items():
@@ -376,7 +378,8 @@ def _chosen(request: _Request, episodes: Sequence[Any]) -> Any:
         if count > 1:
             raise InvalidInputError(
                 f"{label} has {count} episodes, and a log is one of them: choose "
-                f"episode=0 … {count - 1}."
+                f"episode=0 … {count - 1}.",
+                name="episode",
             )
         return episodes[0]
     return episodes[whole_number("episode", request.episode, 0, count - 1)]
@@ -394,7 +397,8 @@ def _seconds(request: _Request, name: str, unit: str, notes: list[str]) -> float
         raise InvalidInputError(
             f"The time column {name!r} of {str(request.path)!r} is in {unit!r}, which "
             f"is not one of {', '.join(SECONDS)}: convert it, or state its unit "
-            "(time_unit=…)."
+            "(time_unit=…).",
+            name=name,
         )
     said = unit if unit in SECONDS else ending if ending in SECONDS else ""
     said = request.time_unit or said
@@ -409,6 +413,7 @@ def _by_rate(request: _Request, samples: int, names: Sequence[str]) -> np.ndarra
         raise InvalidInputError(
             f"{str(request.path)!r} has no time column (one of {', '.join(_TIMES)}), "
             f"only {', '.join(names)}: rename one, or state the samples per second "
-            "(rate=50.0)."
+            "(rate=50.0).",
+            name="rate",
         )
     return np.arange(samples) / request.rate

@@ -41,7 +41,8 @@ def state_columns(model: mujoco.MjModel) -> dict[str, slice]:
             f"MuJoCo {mujoco.__version__} keeps {whole - start} values in the state of "
             "this model that simstate does not know: it would not reset or save them. "
             "Use a tested version (docs/versions.md), or leave out of the model what "
-            "is new in this one."
+            "is new in this one.",
+            name="state",
         )
     return columns
 

@@ -75,7 +75,9 @@ class RawField:
             if self.is_state
             else "it is computed from the state: write the state instead"
         )
-        raise InvalidInputError(f"sim.data.{self.name} cannot be replaced; {do}.")
+        raise InvalidInputError(
+            f"sim.data.{self.name} cannot be replaced; {do}.", name=self.name
+        )
 
 
 def _state(*shape: str | int, behind: Stage, unit: str, axes: str = "") -> RawField:
@@ -285,7 +287,8 @@ class LastEvaluated(DerivedData):
     def __setattr__(self, name: str, value: object) -> None:
         raise InvalidInputError(
             f"sim.last_evaluated.{name} cannot be written: it holds what the last "
-            "evaluation left. Write the state (sim.data.qpos, …) instead."
+            "evaluation left. Write the state (sim.data.qpos, …) instead.",
+            name=name,
         )
 
     if not TYPE_CHECKING:

@@ -24,7 +24,8 @@ def check_memory(num_envs: int, per_world: int, device: torch.device) -> None:
         f"num_envs={num_envs} worlds of this model need about {readable(needed)} "
         f"({readable(per_world)} each), and {readable(free)} are free on "
         f"{str(device)!r}: use at most {max(1, free // per_world)}. Nothing was "
-        "allocated."
+        "allocated.",
+        name="num_envs",
     )
 
 

@@ -88,7 +88,8 @@ class Shortcuts:
             'shortcut for bodies that are "simple" (their centre of mass is at their '
             "origin), and would compute wrong motion. Compile them without it: "
             'EntityCfg(com_varies=True), or <body simple="false"> in MJCF. '
-            f"{then}"
+            f"{then}",
+            name=name,
         )
 
 

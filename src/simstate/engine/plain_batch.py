@@ -73,7 +73,7 @@ class PlainBatch:
 def simulation_error(error: batch.SimulationError) -> ModelError:
     """Return MuJoCo's error of a world as one of simstate's, with the remedy."""
     hint = ' Give the model more: <size memory="…"/>.' if "memory" in str(error) else ""
-    return ModelError(f"{str(error).rstrip('.')}.{hint}")
+    return ModelError(f"{str(error).rstrip('.')}.{hint}", worlds=error.ids.tolist())
 
 
 def _alive() -> set[int | None]:

@@ -83,7 +83,8 @@ class WarpEngine(Engine):
     ) -> None:
         if device.type == "cuda" and not torch.cuda.is_available():
             raise InvalidInputError(
-                "device='cuda' needs a CUDA device, and torch finds none: use 'cpu'."
+                "device='cuda' needs a CUDA device, and torch finds none: use 'cpu'.",
+                name="device",
             )
         super().__init__(model, num_envs, device)
         self._cfg = cfg

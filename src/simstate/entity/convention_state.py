@@ -63,7 +63,8 @@ class ConventionState(StateWrites):
             raise ConventionError(
                 f"The state is written in {name}, and {convention.name} is to be "
                 f"written: pass convert(state, {convention.name}), or "
-                f"write_state_in({name}, state)."
+                f"write_state_in({name}, state).",
+                name=name,
             )
         with OneTorchThread():
             state = _with_com(state, com, model or MUJOCO)
@@ -104,6 +105,7 @@ def _with_com(state: RigidBodyState, com: Tensor, model: Convention) -> RigidBod
         raise InvalidInputError(
             f"The state's centre of mass is at {numbers(state.com.reshape(-1, 3)[0])} "
             f"from the origin, the entity's at {numbers(own[0])} (body axes of "
-            f"{state.convention.name}) [m]. Leave com out to use the entity's."
+            f"{state.convention.name}) [m]. Leave com out to use the entity's.",
+            name="com",
         )
     return state.with_com(own)

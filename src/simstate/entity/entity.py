@@ -301,7 +301,8 @@ class Entity(EntityKinematics):
         if not contract.fields:
             raise InvalidInputError(
                 f"Sensor {name!r} is of type {contract.type} and has no fields: read "
-                f"{self.name}.sensor({name!r})."
+                f"{self.name}.sensor({name!r}).",
+                name=name,
             )
         whole = self.sensor(name).view(self._worlds.num_envs, contract.slots, -1)
         found: dict[str, Tensor] = {}
@@ -379,7 +380,8 @@ def _data_class(name: str, cfg: EntityCfg | None) -> type[EntityData]:
     if not (isinstance(data, type) and issubclass(data, EntityData)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInputError(
             f"EntityCfg.data of entity {name!r} must be a subclass of "
-            f"simstate.EntityData, got {data!r}."
+            f"simstate.EntityData, got {data!r}.",
+            name="data",
         )
     return data
 

@@ -172,7 +172,8 @@ class EntityKinematics(ConventionState, ReadOwner):
         if missing is not None:
             raise unknown_name("body, site or geom", str(missing), known)
         raise InvalidInputError(
-            f"Jacobians of several elements are of one kind, got {wanted}."
+            f"Jacobians of several elements are of one kind, got {wanted}.",
+            name="elements",
         )
 
     @cached_property

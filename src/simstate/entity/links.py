@@ -241,6 +241,7 @@ def _length(quat: Tensor, name: str) -> Tensor:
         where = int_list((length[..., 0] < 1e-9).nonzero()[0])
         raise InvalidInputError(
             f"The quaternion of {name} at {where} is zero: it has no direction. "
-            "Nothing was written."
+            "Nothing was written.",
+            name=name,
         )
     return torch.where((length - 1.0).abs() <= quaternion.UNIT_TOLERANCE, 1.0, length)

@@ -173,7 +173,9 @@ class EntityMirror:
         if away > TOLERANCE or abs(abs(turned @ quat) - 1.0) > TOLERANCE:
             raise ModelError(
                 f"The base of entity {self.entity.name!r} is fixed, and not in the "
-                f"world's plane {self.normal} = 0: the world has no mirror image there."
+                f"world's plane {self.normal} = 0: the world has no mirror image "
+                "there.",
+                name=self.entity.name,
             )
 
     def _body_of(self, body_id: Any) -> str:
@@ -295,7 +297,9 @@ class EntityMirror:
             f"in the plane {self.normal} = 0 of the root link: none with the same mass "
             "and joints is at the mirrored position in the pose qpos0. If it has one, "
             "declare the joints in SymmetryCfg.joints; if not, the robot is not "
-            f"symmetric. Known: {listed(known)}."
+            f"symmetric. Known: {listed(known)}.",
+            name=name,
+            known=known,
         )
 
 

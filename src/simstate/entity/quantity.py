@@ -129,7 +129,8 @@ class Quantity(Declared):
         if other.evaluates and not self.evaluates:
             raise ModelError(
                 f"Quantity {self.name!r} read {other.name!r}, which evaluates the "
-                "dynamics: declare it with evaluates=True."
+                "dynamics: declare it with evaluates=True.",
+                name=self.name,
             )
         if other.reads:
             self.check_read(other.name, other.stage)
@@ -141,7 +142,8 @@ class Quantity(Declared):
                 f"Quantity {self.name!r} read {name!r}, which is computed at the stage "
                 f"{stage.name.lower()}, but its own reads={self.reads} come no further "
                 f"than {self.stage.name.lower()}, so that it could be stale. Add the "
-                "raw fields that it depends on to `reads`."
+                "raw fields that it depends on to `reads`.",
+                name=self.name,
             )
 
 

@@ -265,7 +265,8 @@ class EntityReader(Reader):
         """Id of the root link in the model."""
         if self.index.base == "none":
             raise ModelError(
-                f"Entity {self.name!r} has no body, so it has no root link."
+                f"Entity {self.name!r} has no body, so it has no root link.",
+                name=self.name,
             )
         return self.index.root_body_id
 

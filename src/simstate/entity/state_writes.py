@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -192,9 +192,15 @@ def default_writes(entities: Sequence[StateWrites], rows: Selection) -> list[Wri
     return StateWrites._default_writes(entities, rows)  # pyright: ignore[reportPrivateUsage]
 
 
-def defaults_changed(entity: StateWrites, rows: Selection) -> bool:
-    """Return True if a reset of these worlds writes more than the scene's state."""
-    return entity._defaults_changed(rows)  # pyright: ignore[reportPrivateUsage]
+def changed_default_writes(
+    entities: Iterable[StateWrites], rows: Selection
+) -> list[Write]:
+    """Return the writes of the defaults that are no longer those of the scene."""
+    writes: list[Write] = []
+    for entity in entities:
+        if entity._defaults_changed(rows):  # pyright: ignore[reportPrivateUsage]
+            writes += default_writes([entity], rows)
+    return writes
 
 
 def state_writes(

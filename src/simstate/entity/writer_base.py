@@ -144,7 +144,8 @@ class WriterBase:
         if self._num_joints == 0 and torch.as_tensor(target).numel():
             raise InvalidInputError(
                 f"Entity {self.index.name!r} has no joints with one degree of freedom, "
-                "so it takes no joint targets."
+                "so it takes no joint targets.",
+                name=self.index.name,
             )
         targets = self._targets(kind, joint_ids)
         rows = self._worlds.select(env_ids)
@@ -227,7 +228,8 @@ class WriterBase:
             )
         raise InvalidInputError(
             f"{method} cannot write the root of {self.index.name!r}: {why}. Nothing "
-            "was written."
+            "was written.",
+            name=method,
         )
 
     def _movable(self, body_ids: Ids, method: str, velocity: bool = False) -> list[int]:
@@ -244,7 +246,8 @@ class WriterBase:
             raise InvalidInputError(
                 f"{method} writes links that have {kinds}; these move with their "
                 f"joints: {listed(stuck)}. Writable: {listed(can)}. Nothing was "
-                "written."
+                "written.",
+                name=method,
             )
         return bodies
 

@@ -166,7 +166,8 @@ class JointAction(Action):
         self.contracts = scaled_contracts(each, self.scale[0])
         if cfg.clip is not None and not cfg.clip[0] <= cfg.clip[1]:
             raise InvalidInputError(
-                f"The {label} has clip {cfg.clip}: it must be (least, greatest)."
+                f"The {label} has clip {cfg.clip}: it must be (least, greatest).",
+                name="clip",
             )
         self._write = target_writer(self.entity, cfg.kind, self.joints.joint_ids)
 
@@ -264,7 +265,8 @@ class BodyWrenchAction(Action):
         if not self.columns:
             raise InvalidInputError(
                 f"The action term {name!r} does nothing: give force_scale or "
-                "torque_scale a number other than zero."
+                "torque_scale a number other than zero.",
+                name=name,
             )
         self.names = tuple(_WRENCH[k] for k in self.columns)
         like = self.entity.data.default_joint_pos
@@ -303,7 +305,8 @@ def driven_joints(
     if not driven:
         raise InvalidInputError(
             f"The {label} needs actuators that take {kind} targets; entity "
-            f"{entity.name!r} has none. Declare them in EntityCfg.actuators."
+            f"{entity.name!r} has none. Declare them in EntityCfg.actuators.",
+            name=entity.name,
         )
     names = driven if patterns is None else patterns
     joints = SceneEntityCfg(entity.name, joint_names=names, preserve_order=keep_order)
@@ -316,7 +319,8 @@ def driven_joints(
         raise InvalidInputError(
             f"The {label} chooses joints without an actuator that takes a {kind} "
             f"target: {listed(without)}. Those of {entity.name!r} that have one: "
-            f"{listed(driven)}."
+            f"{listed(driven)}.",
+            name=entity.name,
         )
     return joints
 

@@ -105,7 +105,8 @@ def load_network(path: Path, device: str, file_format: str = "onnx") -> Network:
         raise ModelError(
             f"{str(path)!r} is no .onnx file. A TorchScript file runs the code in it: "
             'if you trust it, set network_format="torchscript"; else export the '
-            "network by torch.onnx.export."
+            "network by torch.onnx.export.",
+            name=str(path),
         )
     return _load_onnx(path)
 
@@ -117,7 +118,8 @@ def _load_torchscript(path: Path, device: str) -> Network:
     except RuntimeError as error:
         raise ModelError(
             f"{str(path)!r} cannot be read as TorchScript: save it with "
-            "torch.jit.script(network).save(path), or export it to .onnx."
+            "torch.jit.script(network).save(path), or export it to .onnx.",
+            name=str(path),
         ) from error
 
 
@@ -125,7 +127,9 @@ def _load_onnx(path: Path) -> Network:
     try:
         session = onnx_session(path)
     except InvalidInputError as error:
-        raise ModelError(f"The actuator network cannot be read: {error}") from error
+        raise ModelError(
+            f"The actuator network cannot be read: {error}", name="network"
+        ) from error
     taken, given = session.get_inputs(), session.get_outputs()
     if len(taken) != 1 or len(given) != 1:
         raise ModelError(

@@ -69,7 +69,8 @@ class Command(ABC):
         if not cfg.resampling_time_s[0] > 0.0:
             raise InvalidInputError(
                 f"The command term {name!r} has resampling_time_s "
-                f"{cfg.resampling_time_s}: it must be (least, greatest) > 0."
+                f"{cfg.resampling_time_s}: it must be (least, greatest) > 0.",
+                name="resampling_time_s",
             )
         self.env = env
         self.entity = env.scene[cfg.asset_name]

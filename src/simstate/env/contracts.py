@@ -116,5 +116,6 @@ def _contract_of(label: str, declared: object) -> Contract:
         return Contract(declared.unit, declared.axes, declared.point)
     raise InvalidInputError(
         f"The {label} has {declared!r} as its contract: it must be a Contract(unit, "
-        "axes, point), a quantity or a reading, or one for each component."
+        "axes, point), a quantity or a reading, or one for each component.",
+        name="contract",
     )

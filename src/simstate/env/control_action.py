@@ -51,7 +51,8 @@ class ControlAction(Action):
         if not self.entity.num_controls:
             raise InvalidInputError(
                 f"The action term {name!r} needs actuators; entity "
-                f"{self.entity.name!r} has none. Declare them in EntityCfg.actuators."
+                f"{self.entity.name!r} has none. Declare them in EntityCfg.actuators.",
+                name=name,
             )
         ids, names = self.entity.find_controls(
             patterns, preserve_order=cfg.preserve_order

@@ -88,6 +88,7 @@ def _made(folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInputError(
-            f"divergence_dump_dir {str(folder)!r} cannot be made: {error}."
+            f"divergence_dump_dir {str(folder)!r} cannot be made: {error}.",
+            name="divergence_dump_dir",
         ) from error
     return folder

@@ -129,7 +129,8 @@ def action_rows(action: object, columns: Sequence[str], like: Tensor) -> Tensor:
     if not isinstance(action, Tensor):
         raise InvalidInputError(
             f"action must be a tensor of shape {want}, got "
-            f"{type(action).__name__}: pass torch.as_tensor(action)."
+            f"{type(action).__name__}: pass torch.as_tensor(action).",
+            name="action",
         )
     if action.shape != like.shape:
         raise ShapeError(
@@ -318,11 +319,13 @@ def _check_event(name: str, cfg: EventTermCfg) -> None:
     if cfg.shared and cfg.mode != "startup":
         raise InvalidInputError(
             f"The event {name!r} is shared by all worlds, which are not reset "
-            "together: its mode must be 'startup'."
+            "together: its mode must be 'startup'.",
+            name=name,
         )
     given = cfg.interval_s
     if cfg.mode == "interval" and (given is None or not 0.0 < given[0] <= given[1]):
         raise InvalidInputError(
             f"The event {name!r} of mode 'interval' needs interval_s = (least, "
-            f"greatest) time between two of them [s], > 0; got {given}."
+            f"greatest) time between two of them [s], > 0; got {given}.",
+            name="interval_s",
         )

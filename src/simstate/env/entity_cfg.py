@@ -144,7 +144,8 @@ class SceneEntityCfg:
         if not self.is_resolved:
             raise InvalidInputError(
                 f"{self} has no ids yet: pass it in a term's params, or use "
-                "resolve(env.scene)."
+                "resolve(env.scene).",
+                name=self.name,
             )
         return self._found[kind]
 
@@ -199,7 +200,8 @@ def exactly_one(label: str, kind: str, found: tuple[list[int], list[str]]) -> in
     ids, names = found
     if len(ids) != 1:
         raise InvalidInputError(
-            f"The {label} is for one {kind}, but its name matches {listed(names)}."
+            f"The {label} is for one {kind}, but its name matches {listed(names)}.",
+            name=kind,
         )
     return ids[0]
 

@@ -340,6 +340,7 @@ def _checked_seed(seed: int | Sequence[int], count: int) -> int | list[int]:
     if len(seed) != count:
         raise InvalidInputError(
             f"seed must be one number, or one for each of the {count} worlds that are "
-            f"reset; got {len(seed)}."
+            f"reset; got {len(seed)}.",
+            name="seed",
         )
     return [whole_number("A seed", value, 0) for value in seed]

@@ -237,7 +237,8 @@ def check_cfg(cfg: object) -> None:
     if not isinstance(cfg, EnvCfg):
         raise InvalidInputError(
             f"An Env needs an EnvCfg, got {type(cfg).__name__}: "
-            "simstate.env.tasks.make_cfg(name) makes that of a shipped task."
+            "simstate.env.tasks.make_cfg(name) makes that of a shipped task.",
+            name="cfg",
         )
     for part, kind in _KINDS.items():
         _check_kinds(part, getattr(cfg, part), kind)
@@ -249,7 +250,8 @@ def check_cfg(cfg: object) -> None:
     if cfg.reward is not None and cfg.rewards:
         raise InvalidInputError(
             "EnvCfg.reward is the whole reward, so that `rewards` must be empty; it "
-            f"has {', '.join(cfg.rewards)}."
+            f"has {', '.join(cfg.rewards)}.",
+            name="rewards",
         )
     instance_of("EnvCfg.symmetry", cfg.symmetry, SymmetryCfg)
     cfg.symmetry.check()
@@ -259,7 +261,9 @@ def check_cfg(cfg: object) -> None:
     whole_number("max_divergence_dumps", cfg.max_divergence_dumps, 0)
     for part in ("observations", "actions"):
         if not getattr(cfg, part):
-            raise InvalidInputError(f"{part} is empty: an Env needs at least one.")
+            raise InvalidInputError(
+                f"{part} is empty: an Env needs at least one.", name=part
+            )
 
 
 def _check_kinds(where: str, values: object, kind: type) -> None:
@@ -267,7 +271,8 @@ def _check_kinds(where: str, values: object, kind: type) -> None:
     if not isinstance(values, Mapping):
         raise InvalidInputError(
             f"EnvCfg.{where} must be a dictionary of {kind.__name__} by name, got "
-            f"{type(values).__name__}."
+            f"{type(values).__name__}.",
+            name=where,
         )
     for name, value in cast("Mapping[object, object]", values).items():
         instance_of(f"EnvCfg.{where}[{name!r}]", value, kind)

@@ -52,7 +52,8 @@ class EnvRecorder(Recorder):
         for column in asked:
             if column.name in known:
                 raise InvalidInputError(
-                    f"{column.name!r} is recorded by itself: give yours another name."
+                    f"{column.name!r} is recorded by itself: give yours another name.",
+                    name=column.name,
                 )
         about: dict[str, Any] = {
             "task": task,

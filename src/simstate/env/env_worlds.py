@@ -85,7 +85,8 @@ class EnvWorlds:
         if self.max_episode_length < 1:
             raise InvalidInputError(
                 f"episode_length_s is {cfg.episode_length_s}, less than the "
-                f"{self.step_dt:g} s of one step (decimation × timestep)."
+                f"{self.step_dt:g} s of one step (decimation × timestep).",
+                name="episode_length_s",
             )
         with torch.inference_mode(False):  # they are written to later on
             self._make_clocks(first_world)
@@ -122,13 +123,15 @@ class EnvWorlds:
         if isinstance(mine.get(name), Tensor):
             raise InvalidInputError(
                 f"env.{name} is a slot, whose memory stays: write into it with "
-                f"env.{name}[:] = …."
+                f"env.{name}[:] = ….",
+                name=name,
             )
         if mine.get("_is_made") or ("_ledger" in mine and self._ledger.scope):
             raise InvalidInputError(
                 f"env.{name} = a tensor would be in no snapshot and would not be reset "
                 f"with its world. Use {name} = env.memory({name!r}, shape), which "
-                "gives the same tensor at every call."
+                "gives the same tensor at every call.",
+                name=name,
             )
 
     def memory(
@@ -228,7 +231,8 @@ class EnvWorlds:
         if self._ledger.open:
             raise InvalidInputError(
                 "env.step, reset, snapshot and restore cannot be called by a term or a "
-                "force model: a step is running."
+                "force model: a step is running.",
+                name="step",
             )
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
@@ -268,7 +272,8 @@ class EnvWorlds:
         if self.auto_reset:
             raise InvalidInputError(
                 "reset_ids is for an Env made with auto_reset=False: this one resets "
-                "its worlds itself. Nothing was done."
+                "its worlds itself. Nothing was done.",
+                name="reset_ids",
             )
         return rows.tensor(self.device)
 

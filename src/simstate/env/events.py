@@ -91,7 +91,8 @@ def randomize_friction(
     """
     if not 0.0 <= friction_range[0] <= friction_range[1]:
         raise InvalidInputError(
-            f"friction_range must be (least, greatest) ≥ 0, got {friction_range}."
+            f"friction_range must be (least, greatest) ≥ 0, got {friction_range}.",
+            name="friction_range",
         )
     geoms = model_ids(env, asset_cfg, "geom")
     _check_friction_counts(env, asset_cfg, geoms, friction_range[0])
@@ -182,7 +183,8 @@ def randomize_tendons(
     tendons = model_ids(env, asset_cfg, "tendon")
     if len(tendons) == 0:
         raise InvalidInputError(
-            f"randomize_tendons: entity {asset_cfg.name!r} has no tendons."
+            f"randomize_tendons: entity {asset_cfg.name!r} has no tendons.",
+            name="randomize_tendons",
         )
     drawn = value_range, operation, distribution, shared
     _write_not_negative(env, env_ids, f"tendon_{parameter}", tendons, *drawn)
@@ -212,7 +214,8 @@ def randomize_effort_limits(
         raise InvalidInputError(
             f"The actuators {listed(unlimited)} of {asset_cfg.name!r} have no limit of "
             "effort, nor have their joints: give them one (effort_limit, or forcerange "
-            "in MJCF), or choose others with actuator_names."
+            "in MJCF), or choose others with actuator_names.",
+            name="effort_limit",
         )
     found: dict[str, tuple[Tensor, list[int]]] = {}
     for field in ("actuator_forcerange", "jnt_actfrcrange"):
@@ -229,7 +232,8 @@ def randomize_effort_limits(
         if not bool((values >= 0.0).all()):
             raise InvalidInputError(
                 f"limit_range {limit_range} with operation {operation!r} makes a limit "
-                f"of {float(values.min())}: it must stay ≥ 0."
+                f"of {float(values.min())}: it must stay ≥ 0.",
+                name="limit_range",
             )
         found[field] = values * drawn.new_tensor([-1.0, 1.0]) / gear, elements
     for field, (values, elements) in found.items():
@@ -257,7 +261,8 @@ def randomize_delay(
         raise InvalidInputError(
             f"delay_range {delay_range} needs a history of {delay_range[1]:g} s, the "
             f"actuators of {asset_cfg.name!r} have {max(room, 0.0):g} s: declare them "
-            f"with max_delay_s={delay_range[1]:g}."
+            f"with max_delay_s={delay_range[1]:g}.",
+            name="delay_range",
         )
     delay = env.rng.uniform(env_ids, 1, *delay_range).expand(-1, len(actuators))
     env.sim.write_parameter("actuator_delay", delay, actuators, env_ids)
@@ -298,7 +303,8 @@ def _write_not_negative(
     if not bool((values >= 0.0).all()):
         raise InvalidInputError(
             f"value_range {span} with operation {operation!r} makes a "
-            f"{field.partition('_')[2]} of {float(values.min())}: it must stay ≥ 0."
+            f"{field.partition('_')[2]} of {float(values.min())}: it must stay ≥ 0.",
+            name="value_range",
         )
     env.sim.write_parameter(field, values, elements, env_ids)
 
@@ -349,7 +355,8 @@ def _check_friction_counts(
                 f"{mujoco.mj_id2name(model, kind, geom)!r} would have no effect where "
                 f"it meets {listed(names, 5)}: of two geoms MuJoCo takes the higher "
                 "priority, and among equals the greater friction. Give the geoms of "
-                f"{asset_cfg.name!r} a higher priority in the model, or ask for more."
+                f"{asset_cfg.name!r} a higher priority in the model, or ask for more.",
+                name="friction",
             )
 
 
@@ -365,5 +372,6 @@ def _check_servos(env: Env, asset_cfg: SceneEntityCfg, actuators: list[int]) -> 
     if others:
         raise InvalidInputError(
             "randomize_gains is for position and velocity actuators; these are "
-            f"something else: {listed(others)}. Choose others with actuator_names."
+            f"something else: {listed(others)}. Choose others with actuator_names.",
+            name="randomize_gains",
         )

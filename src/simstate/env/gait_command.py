@@ -113,16 +113,20 @@ class GaitCommand(Command):
 
 def _check(name: str, cfg: GaitCommandCfg, feet: int) -> None:
     if not cfg.gaits:
-        raise InvalidInputError(f"The command term {name!r} has no gaits.")
+        raise InvalidInputError(
+            f"The command term {name!r} has no gaits.", name="gaits"
+        )
     for gait, ahead in cfg.gaits.items():
         if len(ahead) != feet or not all(map(math.isfinite, ahead)):
             raise InvalidInputError(
                 f"The command term {name!r} has {ahead!r} for the gait {gait!r}: it "
                 f"must be a finite number for each of the {feet} elements of the "
-                f"contact sensor {cfg.sensor_name!r}."
+                f"contact sensor {cfg.sensor_name!r}.",
+                name=gait,
             )
     if not (cfg.frequency[0] >= 0.0 and cfg.duty[0] >= 0.0 and cfg.duty[1] <= 1.0):
         raise InvalidInputError(
             f"The command term {name!r} has frequency {cfg.frequency} and duty "
-            f"{cfg.duty}: the former must be ≥ 0, the latter between 0 and 1."
+            f"{cfg.duty}: the former must be ≥ 0, the latter between 0 and 1.",
+            name="duty",
         )

@@ -155,7 +155,9 @@ class ObservationGroup:
         self, env: Env, name: str, cfg: ObservationGroupCfg, shipped: ModuleType
     ) -> None:
         if not cfg.terms:
-            raise InvalidInputError(f"The observation group {name!r} has no terms.")
+            raise InvalidInputError(
+                f"The observation group {name!r} has no terms.", name=name
+            )
         self.name = name
         self.terms = [
             ObservationTerm(env, name, key, term, shipped, cfg.noise)

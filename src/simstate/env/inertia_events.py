@@ -53,7 +53,8 @@ def randomize_mass(
     if not bool((mass > 0.0).all()):
         raise InvalidInputError(
             f"mass_range {mass_range} with operation {operation!r} makes a mass of "
-            f"{float(mass.min())} kg: it must stay > 0."
+            f"{float(mass.min())} kg: it must stay > 0.",
+            name="mass_range",
         )
     ratio = mass / nominal(env, "body_mass", bodies)
     inertia = nominal(env, "body_inertia", bodies) * ratio[..., None]
@@ -113,7 +114,8 @@ def randomize_pseudo_inertia(
         empty = [n for n, m in zip(names, mass[0], strict=True) if float(m) <= 0.0]
         raise InvalidInputError(
             f"The links {listed(empty)} have no mass that could be distributed "
-            "differently: choose others with body_names."
+            "differently: choose others with body_names.",
+            name="mass",
         )
     spans = torch.cat(
         [

@@ -45,7 +45,8 @@ class Parts:
             f"The {label} changes {name!r}, which is in no slot: no snapshot has it, "
             "and no reset or undo changes it. Keep what it remembers of each world in "
             f"env.memory({_word(name)!r}, shape), what all worlds have in common in "
-            "env.memory(…, shared=True), and make constants in __init__."
+            "env.memory(…, shared=True), and make constants in __init__.",
+            name=name,
         )
         kind = type(dict(self._objects())[label])
         remember_place(error, place_of_function(vars(kind).get("__init__")))

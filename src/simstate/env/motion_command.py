@@ -112,7 +112,9 @@ class MotionCommand(Command):
         joints = cfg.motion_joints or entity.joint_names
         files = [cfg.file] if isinstance(cfg.file, str | Path) else list(cfg.file)
         if not files:
-            raise InvalidInputError(f"The command term {name!r} has no motion file.")
+            raise InvalidInputError(
+                f"The command term {name!r} has no motion file.", name="motion file"
+            )
         motions = [read_motion(file, list(joints), cfg.fps) for file in files]
         self.names = (*(f"pos {j}" for j in joints), *(f"vel {j}" for j in joints))
         super().__init__(name, cfg, env)
@@ -311,5 +313,6 @@ def _check(name: str, cfg: MotionCommandCfg) -> None:
     if not 0.0 <= cfg.start[0] <= cfg.start[1] <= 1.0:
         raise InvalidInputError(
             f"The command term {name!r} has start {cfg.start}: it must be (least, "
-            "greatest) between 0 and 1."
+            "greatest) between 0 and 1.",
+            name="start",
         )

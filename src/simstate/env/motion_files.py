@@ -83,12 +83,16 @@ def read_motion(
         return _from_csv(path, names, fps)
     if path.suffix == ".npz":
         return _from_npz(path, names)
-    raise InvalidInputError(f"A motion is a .csv or .npz file, got {str(path)!r}.")
+    raise InvalidInputError(
+        f"A motion is a .csv or .npz file, got {str(path)!r}.", name=str(path)
+    )
 
 
 def _from_csv(path: Path, names: tuple[str, ...], fps: float | None) -> MotionClip:
     if fps is None or not fps > 0:
-        raise InvalidInputError("A CSV file does not say its rate: give fps= [1/s].")
+        raise InvalidInputError(
+            "A CSV file does not say its rate: give fps= [1/s].", name="fps"
+        )
     try:
         rows = np.loadtxt(path, delimiter=",", dtype=np.float64, ndmin=2)
     except (ValueError, OSError) as error:
@@ -135,7 +139,8 @@ def _unit(path: Path, quat: np.ndarray, means: str) -> np.ndarray:
         worst = int(off.argmax())
         raise InvalidInputError(
             f"Line {worst + 1} of {str(path)!r} has a quaternion of length "
-            f"{lengths[worst]:.3g}. {means}."
+            f"{lengths[worst]:.3g}. {means}.",
+            name="quaternion",
         )
     return quat / lengths[:, None]
 
@@ -147,7 +152,9 @@ def _from_npz(path: Path, names: tuple[str, ...]) -> MotionClip:
         fps = arrays.pop("fps").reshape(-1)[0]
         pos, quat = arrays["body_pos_w"], arrays["body_quat_w"]
     except (KeyError, IndexError) as error:
-        raise InvalidInputError(f"{str(path)!r} is no motion file: {error}.") from error
+        raise InvalidInputError(
+            f"{str(path)!r} is no motion file: {error}.", name=str(path)
+        ) from error
     if (
         joints.ndim != 2
         or joints.shape[1] != len(names)

@@ -109,7 +109,8 @@ class SensorNoise(ObservationNoise):
         number(what, self.bias_time, more_than=0, finite=False, unit="s")
         if self.limits is not None and not self.limits[0] < self.limits[1]:
             raise InvalidInputError(
-                f"limits of a SensorNoise are (least, greatest), got {self.limits}."
+                f"limits of a SensorNoise are (least, greatest), got {self.limits}.",
+                name="limits",
             )
 
     def draw(self, rng: WorldRandom, rows: Index, columns: int) -> Tensor:

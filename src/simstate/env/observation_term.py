@@ -256,29 +256,34 @@ class ObservationTerm(Term):
         if not isinstance(self.noise, ObservationNoise | None):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInputError(
                 f"The {self.label} has noise {self.noise!r}: it must be a "
-                "UniformNoise, a GaussianNoise or a SensorNoise."
+                "UniformNoise, a GaussianNoise or a SensorNoise.",
+                name="noise",
             )
         delay = self.delay
         is_range = len(delay) == 2 and all(is_whole(steps, 0) for steps in delay)
         if not is_range or delay[0] > delay[1]:
             raise InvalidInputError(
                 f"The {self.label} has delay {cfg.delay!r}: it must be a whole number "
-                "of steps ≥ 0, or a range (least, greatest)."
+                "of steps ≥ 0, or a range (least, greatest).",
+                name="delay",
             )
         if not is_whole(cfg.history, least=1):
             raise InvalidInputError(
                 f"The {self.label} has history {cfg.history!r}: it must be a whole "
-                "number ≥ 1."
+                "number ≥ 1.",
+                name="history",
             )
         scales = cfg.scale if isinstance(cfg.scale, tuple) else (cfg.scale or 0.0,)
         if not all(is_number(scale) for scale in scales):
             raise InvalidInputError(
                 f"The {self.label} has scale {cfg.scale!r}: it must be a number, or a "
-                "tuple with one for each column."
+                "tuple with one for each column.",
+                name="scale",
             )
         if self.clip is not None and not self.clip[0] <= self.clip[1]:
             raise InvalidInputError(
-                f"The {self.label} has clip {self.clip}: it must be (least, greatest)."
+                f"The {self.label} has clip {self.clip}: it must be (least, greatest).",
+                name="clip",
             )
 
 

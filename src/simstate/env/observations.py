@@ -172,7 +172,8 @@ def _one_site(env: Env, site: SceneEntityCfg) -> Tensor:
     if len(names) != 1:
         raise InvalidInputError(
             f"site_offset goes between two sites; of {site.name!r} are chosen "
-            f"{listed(names)}: give site_names one name."
+            f"{listed(names)}: give site_names one name.",
+            name="site_names",
         )
     position = env.scene[site.name].data.site_pos_w
     return chosen(position, site.site_ids).reshape(len(position), -1)

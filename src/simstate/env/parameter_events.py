@@ -135,7 +135,8 @@ def elements_of(
         raise InvalidInputError(
             f"randomize_parameter: no element of {field!r} of "
             f"{'the scene' if entity is None else repr(entity)} is named "
-            f"{listed(patterns)}. There are {listed(known)}."
+            f"{listed(patterns)}. There are {listed(known)}.",
+            name=field,
         )
     return found
 
@@ -148,7 +149,8 @@ def _refuse_hidden_colours(model: mujoco.MjModel, geoms: Sequence[int]) -> None:
             raise InvalidInputError(
                 f"The colour of geom {model.geom(geom).name or geom!r} has no effect: "
                 f"its material {model.mat(material).name!r} is drawn instead. Draw "
-                '"mat_rgba" of the material.'
+                '"mat_rgba" of the material.',
+                name="mat_rgba",
             )
 
 
@@ -167,7 +169,9 @@ def drawn_numbers(
         return env.rng.uniform(env_ids, count, low, high)
     if distribution == "log_uniform":
         if low <= 0.0:
-            raise InvalidInputError(f"log_uniform needs a range > 0, got {span}.")
+            raise InvalidInputError(
+                f"log_uniform needs a range > 0, got {span}.", name="log_uniform"
+            )
         share = env.rng.uniform(env_ids, count)
         return low * power(share.new_tensor(high / low), share)
     raise unknown_name(

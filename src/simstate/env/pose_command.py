@@ -103,7 +103,8 @@ class PoseCommand(Command):
         if cfg.frame not in ("world", "root"):
             raise InvalidInputError(
                 f"The command term {name!r} has frame {cfg.frame!r}: it must be "
-                '"root" or "world".'
+                '"root" or "world".',
+                name="frame",
             )
         super().__init__(name, cfg, env)
         self.cfg = cfg

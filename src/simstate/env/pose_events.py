@@ -41,7 +41,8 @@ def randomize_orientation(
     if not field.endswith("quat"):
         raise InvalidInputError(
             f"randomize_orientation turns quaternions such as 'site_quat', got "
-            f"{field!r}: use randomize_parameter for it."
+            f"{field!r}: use randomize_parameter for it.",
+            name=field,
         )
     owner = None if asset_cfg is None else asset_cfg.name
     elements = elements_of(env, owner, field, names)
@@ -71,7 +72,8 @@ def randomize_headlight(
     if light < 0:
         raise InvalidInputError(
             "MuJoCo's headlight is common to all worlds: declare a camera of the scene "
-            "with CameraCfg(headlight=True), which makes it a light of the scene."
+            "with CameraCfg(headlight=True), which makes it a light of the scene.",
+            name="headlight",
         )
     spans = {"ambient": ambient_range, "diffuse": diffuse_range,
              "specular": specular_range}  # fmt: skip
@@ -91,7 +93,9 @@ def place_on_tile(
     """
     places = env.terrain
     if places is None:
-        raise InvalidInputError("place_on_tile needs a scene with a terrain.")
+        raise InvalidInputError(
+            "place_on_tile needs a scene with a terrain.", name="terrain"
+        )
     cfg = places.terrain.cfg
     first, last = levels or (0, cfg.levels - 1)
     if not 0 <= first <= last < cfg.levels:

@@ -393,6 +393,7 @@ def _of_elements(
     if names != elements:
         raise InvalidInputError(
             f"The bodies of asset_cfg are {listed(names)}, those of the contact sensor "
-            f"{sensor_name!r} {listed(elements)}: choose the same, in the same order."
+            f"{sensor_name!r} {listed(elements)}: choose the same, in the same order.",
+            name=sensor_name,
         )
     return chosen(env.scene[asset_cfg.name].data.read(quantity), asset_cfg.body_ids)

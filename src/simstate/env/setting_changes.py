@@ -170,7 +170,9 @@ def _function(path: str, term: TermCfg, name: str) -> Any:
             return getattr(sys.modules[func.__module__], attribute)
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, KeyError) as error:
-        raise TaskError(f"{path}.func: there is no function {name!r}.") from error
+        raise TaskError(
+            f"{path}.func: there is no function {name!r}.", name=name
+        ) from error
 
 
 def _names(value: Any) -> list[str]:

@@ -128,7 +128,8 @@ class Impulses:
             span = given.get(name)
             if not isinstance(span, tuple | list) or not 0 < span[0] <= span[1]:
                 raise InvalidInputError(
-                    f"Impulses need {name}=(least, greatest) [s], > 0, got {span!r}."
+                    f"Impulses need {name}=(least, greatest) [s], > 0, got {span!r}.",
+                    name=name,
                 )
         self._left = env.memory("left", (), unit="s")
         self._is_pushing = env.memory("is_pushing", (), dtype=torch.bool, reset=False)

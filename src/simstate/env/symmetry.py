@@ -225,7 +225,8 @@ class Symmetry:
                 f"two steps from a mirrored state, the velocity of joint {joint!r} "
                 f"differs from the mirror image by {worst:.2g} (relative). Masses, "
                 "inertias, geoms, limits and actuators of both sides must be mirror "
-                "images of each other."
+                "images of each other.",
+                name=joint,
             )
         return worst
 
@@ -282,7 +283,8 @@ def _labelled(
     except SimStateError as error:
         raise type(error)(
             f"The {label} has no mirror image: {str(error).rstrip('.')}. Declare it "
-            "with @mirrors (simstate.env.symmetry), or train without symmetric."
+            "with @mirrors (simstate.env.symmetry), or train without symmetric.",
+            name=error.name or label,
         ) from error
 
 
@@ -297,5 +299,6 @@ def _check_processing(term: ObservationTerm, mirror: SignedPermutation) -> None:
     if term.clip and min(mirror.sign) < 0.0 and term.clip[0] != -term.clip[1]:
         raise InvalidInputError(
             f"The {term.label} is clipped to {term.clip}, and its mirror image has the "
-            "opposite sign: use a range (−limit, limit)."
+            "opposite sign: use a range (−limit, limit).",
+            name="clip",
         )

@@ -161,7 +161,8 @@ class Task:
             if name not in known:
                 raise TaskError(
                     f"{what} of the task {self.name!r} has no argument {name!r}."
-                    f"{close_to(name, known)} It has {listed(known) or 'none'}."
+                    f"{close_to(name, known)} It has {listed(known) or 'none'}.",
+                    name=name,
                 )
 
 

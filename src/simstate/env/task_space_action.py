@@ -101,15 +101,18 @@ def _check(label: str, cfg: TaskSpaceActionCfg) -> None:
     for field, value in numbers.items():
         if not 0.0 <= value < math.inf:
             raise InvalidInputError(
-                f"The {label} has {field} {value!r}: it must be finite and ≥ 0."
+                f"The {label} has {field} {value!r}: it must be finite and ≥ 0.",
+                name=field,
             )
     if not (cfg.translation_scale or cfg.rotation_scale):
         raise InvalidInputError(
             f"The {label} does nothing: give translation_scale or rotation_scale a "
-            "number other than zero."
+            "number other than zero.",
+            name="translation_scale",
         )
     if cfg.damping == 0.0:
         raise InvalidInputError(
             f"The {label} has damping 0: near a singular pose targets would jump. "
-            "Give it a length, such as 0.01."
+            "Give it a length, such as 0.01.",
+            name="damping",
         )

@@ -211,7 +211,8 @@ def _weight(name: str, weight: float) -> float:
     if not is_number(weight):
         raise InvalidInputError(
             f"The weight of the reward term {name!r} must be a finite number, got "
-            f"{weight!r}."
+            f"{weight!r}.",
+            name="weight",
         )
     return float(weight)
 
@@ -223,7 +224,8 @@ def _check_kind(name: str, cfg: TerminationTermCfg) -> None:
         if cfg.kind == "time_out" and not cfg.time_out:
             raise InvalidInputError(
                 f"The termination {name!r} has kind='time_out' but does not truncate "
-                "the episode: give it time_out=True."
+                "the episode: give it time_out=True.",
+                name="time_out",
             )
 
 
@@ -236,7 +238,8 @@ class EpisodeEnd:
         if DIVERGED in cfgs:
             raise InvalidInputError(
                 f"The name {DIVERGED!r} is taken: every environment terminates "
-                "diverged worlds. Give the termination term another name."
+                "diverged worlds. Give the termination term another name.",
+                name=DIVERGED,
             )
         self.terms = [
             Term("termination", name, cfg, shipped, env) for name, cfg in cfgs.items()
@@ -283,7 +286,7 @@ class EpisodeEnd:
 
     def _error(self, term: Term, dtype: object) -> InvalidInputError:
         error = InvalidInputError(
-            f"The {term.label} must return booleans, got {dtype}."
+            f"The {term.label} must return booleans, got {dtype}.", name=term.label
         )
         remember_place(error, term.place)
         return error

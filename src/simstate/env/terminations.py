@@ -51,7 +51,9 @@ def terrain_out_of_bounds(
     Use it as a time-out: `TerminationTermCfg(…, time_out=True)`.
     """
     if env.terrain is None:
-        raise InvalidInputError("terrain_out_of_bounds needs a scene with a terrain.")
+        raise InvalidInputError(
+            "terrain_out_of_bounds needs a scene with a terrain.", name="terrain"
+        )
     position = env.scene[asset_cfg.name].data.root_link_pos_w[:, :2]
     x, y = env.terrain.terrain.half_size
     away = abs(position)

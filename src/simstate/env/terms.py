@@ -147,7 +147,9 @@ class Term:
         """The error of a term that returned a tensor of another device."""
         error = InvalidInputError(
             f"The {self.label} returned a tensor on the device {str(given)!r}, and the "
-            f"environment is on {str(wanted)!r}: make it there, with device=env.device."
+            f"environment is on {str(wanted)!r}: make it there, with "
+            "device=env.device.",
+            name=self.label,
         )
         remember_place(error, self.place)
         return error
@@ -157,7 +159,9 @@ class Term:
         error = InvalidInputError(
             f"The {self.label} returned {value} in world {world}. The state of the "
             "world is finite (a diverged one keeps its last good state), so the term "
-            "itself divides by zero, takes a root of a negative number or the like."
+            "itself divides by zero, takes a root of a negative number or the like.",
+            name=self.label,
+            worlds=[world],
         )
         remember_place(error, self.place)
         return error
@@ -244,13 +248,15 @@ def _call_of(label: str, made: type) -> Callable[..., Any]:
     if not calls:
         raise InvalidInputError(
             f"The {label} is a class whose objects cannot be called: give "
-            f"{made.__name__} a method __call__(self, env, …)."
+            f"{made.__name__} a method __call__(self, env, …).",
+            name="__call__",
         )
     if not callable(getattr(made, "reset", None)):
         raise InvalidInputError(
             f"The {label} is a class without reset: give {made.__name__} a method "
             "reset(self, env_ids), which is called for worlds that begin an episode. "
-            "What env.memory returned is reset by itself, so that it may do nothing."
+            "What env.memory returned is reset by itself, so that it may do nothing.",
+            name="reset",
         )
     return calls[0]
 
@@ -273,7 +279,9 @@ def _resolved(
         bound = signature.bind(*[None] * leading, **params)
     except TypeError as error:
         raise InvalidInputError(
-            f"The {label} does not fit its function: {error}. It takes {listed(takes)}."
+            f"The {label} does not fit its function: {error}. It takes "
+            f"{listed(takes)}.",
+            name=label,
         ) from error
     bound.apply_defaults()
     given = dict(list(bound.arguments.items())[leading:])

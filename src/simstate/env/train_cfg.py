@@ -128,7 +128,8 @@ class TrainCfg:
         if self.num_envs * self.steps_per_env < self.num_mini_batches:
             raise InvalidInputError(
                 f"{self.num_envs} worlds × {self.steps_per_env} steps are too few "
-                f"for {self.num_mini_batches} mini-batches: use more worlds."
+                f"for {self.num_mini_batches} mini-batches: use more worlds.",
+                name="num_mini_batches",
             )
         _check_sizes("hidden_sizes", self.hidden_sizes)
         if self.critic_hidden_sizes is not None:

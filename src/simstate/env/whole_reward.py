@@ -50,7 +50,8 @@ class WholeReward(RewardSum):
         del weight
         raise InvalidInputError(
             f"The reward is one function (EnvCfg.reward), so that {name!r} has no "
-            "weight: give the function a parameter."
+            "weight: give the function a parameter.",
+            name=name,
         )
 
 
@@ -71,7 +72,8 @@ class InfoTerms:
             if array is None or array.ndim < 1 or len(array) != self._num_envs:
                 raise InvalidInputError(
                     f"The info {name!r} must have a row for each of the "
-                    f"{self._num_envs} worlds, got {values!r}."
+                    f"{self._num_envs} worlds, got {values!r}.",
+                    name=name,
                 )
             found[name] = self._backend.copy(array)
         return found

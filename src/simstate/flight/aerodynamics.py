@@ -94,7 +94,8 @@ class Aerodynamics(CompilableLoad):
         if axes == "body" and bool(self.parameters["induced_drag"].any()):
             raise InvalidInputError(
                 "induced_drag needs a lift, and coefficients in body axes have none: "
-                "use wind or stability axes, or leave it out."
+                "use wind or stability axes, or leave it out.",
+                name="induced_drag",
             )
         known = (*self.forces, *MOMENTS)
         self._terms: dict[str, list[Table | Callable[[Variables], Tensor]]] = {}
@@ -118,7 +119,9 @@ class Aerodynamics(CompilableLoad):
 
     def _declare(self, name: str, variable: str, value: Numbers) -> None:
         if variable in self._derivatives[name]:
-            raise InvalidInputError(f"{name} has two derivatives by {variable!r}.")
+            raise InvalidInputError(
+                f"{name} has two derivatives by {variable!r}.", name=variable
+            )
         self.parameters.declare(f"{name}_{variable}", value)
         self._derivatives[name].append(variable)
 

@@ -59,7 +59,8 @@ class ControlCfg:
             low, high = (float(as_single(x, f"range of {name}")) for x in self.range)
             if not low < high:
                 raise InvalidInputError(
-                    f"The range of control {name!r} must rise, got {self.range}."
+                    f"The range of control {name!r} must rise, got {self.range}.",
+                    name=name,
                 )
             parts.append(f'ctrllimited="true" ctrlrange="{low!r} {high!r}"')
         lag = float(as_single(self.time_constant, f"time_constant of {name}"))
@@ -179,7 +180,8 @@ def _one_of(what: str, **given: Values | None) -> Values | None:
     names = [name for name, values in given.items() if values is not None]
     if len(names) > 1:
         raise InvalidInputError(
-            f"The {what} is given twice: by {' and by '.join(names)}. Give one."
+            f"The {what} is given twice: by {' and by '.join(names)}. Give one.",
+            name=what,
         )
     return given[names[0]] if names else None
 

@@ -213,7 +213,8 @@ class FreeFlight:
             if omegas_BP1__E is not None:
                 raise InvalidInputError(
                     "The angular velocity is given twice: by omegas_BP1__E [deg/s] and "
-                    "by ang_vel_b [rad/s]. Give one."
+                    "by ang_vel_b [rad/s]. Give one.",
+                    name="ang_vel_b",
                 )
             rates = torch.rad2deg(as_tensor(ang_vel_b, "ang_vel_b", 3))
         else:
@@ -333,7 +334,9 @@ class FreeFlight:
         """
         name = self.resolve_name(aircraft)
         if name in self._turbulence:
-            raise InvalidInputError(f"The air about {name!r} is turbulent already.")
+            raise InvalidInputError(
+                f"The air about {name!r} is turbulent already.", name=name
+            )
         entity = self.aircraft[name]
 
         def conditions() -> tuple[Tensor, Tensor]:
@@ -409,7 +412,8 @@ class FreeFlight:
             raise InvalidInputError(
                 f"There are {len(self.aircraft)} aircraft: say which one is meant, "
                 f"aircraft={next(iter(self.aircraft))!r}. Known: "
-                f"{', '.join(self.aircraft)}."
+                f"{', '.join(self.aircraft)}.",
+                name="aircraft",
             )
         if aircraft not in self.aircraft:
             raise unknown_name("aircraft", str(aircraft), self.aircraft)

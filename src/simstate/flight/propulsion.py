@@ -50,7 +50,8 @@ class _Spinning(CompilableLoad, ABC):
         if direction not in (-1, 1):
             raise InvalidInputError(
                 "direction is 1 if it turns right-handed about its axis, else −1; got "
-                f"{direction}."
+                f"{direction}.",
+                name="direction",
             )
         self.control = control
         self.direction = direction
@@ -58,7 +59,9 @@ class _Spinning(CompilableLoad, ABC):
         self.parameters.declare("position", position, 3, unit="m")
         given = self.parameters.declare("axis", axis, 3)
         if bool((norm(given) < 1e-9).any()):
-            raise InvalidInputError(f"The axis of {control!r} has no length.")
+            raise InvalidInputError(
+                f"The axis of {control!r} has no length.", name="axis"
+            )
         self.parameters.declare("inertia", inertia, unit="kg·m²", at_least=0)
 
     def attach(self, sim: SteppingHost) -> None:
@@ -192,7 +195,8 @@ class Propeller(_Spinning):
             if table.variables != ("advance_ratio",):
                 raise InvalidInputError(
                     "A propeller's tables are over advance_ratio, got "
-                    f"{', '.join(table.variables)}."
+                    f"{', '.join(table.variables)}.",
+                    name="advance_ratio",
                 )
 
     def compiled(self, aircraft: AircraftForm) -> LoadForm | None:

@@ -80,7 +80,8 @@ def trim_flight(
     both = set(given) & set(free)
     if both:
         raise InvalidInputError(
-            f"{min(both)!r} is both given and free: leave it out of one of them."
+            f"{min(both)!r} is both given and free: leave it out of one of them.",
+            name=min(both),
         )
     sim = flight.sim
     fixed = {n: by_world(sim, n, numbers(x, n)) for n, x in given.items()}

@@ -49,7 +49,7 @@ class Table:
         one_of("behaviour outside a table", outside, get_args(Outside))
         instance_of("axes of a table", axes, Mapping)
         if not axes:
-            raise InvalidInputError("A table needs at least one axis.")
+            raise InvalidInputError("A table needs at least one axis.", name="axes")
         self.outside: Outside = outside
         self.times = times
         self.per_world = per_world
@@ -143,7 +143,8 @@ class Table:
             raise InvalidInputError(
                 f"{name} = {value:g} is outside the table, which goes from "
                 f'{float(points[0]):g} to {float(points[-1]):g}. Use outside="clamp" '
-                'or "extrapolate" to continue.'
+                'or "extrapolate" to continue.',
+                name=name,
             )
 
 

@@ -130,7 +130,8 @@ class Turbulence(Process):
             raise InvalidInputError(
                 "Turbulence needs the airspeed and the height of an aircraft: use "
                 "FreeFlight.add_turbulence, or set its `conditions` to a function "
-                "that gives them."
+                "that gives them.",
+                name="conditions",
             )
         super().attach(sim)
         self._table = self._table.to(sim.device)

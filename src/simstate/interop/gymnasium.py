@@ -183,7 +183,9 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         if begins and self._mode is AutoresetMode.DISABLED:
             raise InvalidInputError(
                 f"The episodes of worlds {np.flatnonzero(renewed)[:10].tolist()} "
-                'have ended: reset(options={"reset_mask": mask}) begins new ones.'
+                'have ended: reset(options={"reset_mask": mask}) begins new ones.',
+                name="step",
+                worlds=np.flatnonzero(renewed).tolist(),
             )
         values = np.array(actions, dtype=self._dtype_of(actions))
         action = torch.from_numpy(values)
@@ -273,14 +275,17 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         if not is_mask or mask.shape != (self.num_envs,) or not mask.any():
             raise InvalidInputError(
                 'options["reset_mask"] must be a boolean array of shape '
-                f"({self.num_envs},) that is true somewhere, got {mask!r}."
+                f"({self.num_envs},) that is true somewhere, got {mask!r}.",
+                name="reset_mask",
             )
         return mask.copy()
 
     def _reset_with_seeds(self, seeds: Sequence[int | None], mask: Array) -> Info:
         if len(seeds) != self.num_envs:
             raise InvalidInputError(
-                f"seed must be one number or {self.num_envs} of them, got {len(seeds)}."
+                f"seed must be one number or {self.num_envs} of them, got "
+                f"{len(seeds)}.",
+                name="seed",
             )
         for seed in seeds:  # all of them, before a world is reset
             if seed is not None:
@@ -381,7 +386,8 @@ def _renderer_options(
         if options.pop(name, None) is not None and render_mode is not None:
             raise InvalidInputError(
                 f"{name} belongs to Gymnasium's renderer, and pictures are drawn by "
-                "simstate: choose width and height, or declare SceneCfg.cameras."
+                "simstate: choose width and height, or declare SceneCfg.cameras.",
+                name=name,
             )
     return size
 

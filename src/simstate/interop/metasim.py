@@ -133,7 +133,8 @@ class MetaSimTaskEnv:
         if env.auto_reset:
             raise InvalidInputError(
                 "MetaSim's step returns the states that ended an episode: make the Env "
-                "with auto_reset=False."
+                "with auto_reset=False.",
+                name="auto_reset",
             )
         self.env = env
         self._success = success

@@ -37,7 +37,8 @@ class RslRlVecEnv(VecEnv):
         if not env.auto_reset:
             raise InvalidInputError(
                 "rsl-rl expects worlds to reset themselves: make the Env with "
-                "auto_reset=True."
+                "auto_reset=True.",
+                name="auto_reset",
             )
         self.env = env
         self.num_envs = env.num_envs

@@ -24,7 +24,9 @@ try:
     from gymnasium.spaces import Box
     from skrl.envs.wrappers.torch import Wrapper
 except ModuleNotFoundError as error:
-    raise InvalidInputError(f"SkrlEnv needs {error.name}: pip install skrl.") from error
+    raise InvalidInputError(
+        f"SkrlEnv needs {error.name}: pip install skrl.", name="skrl"
+    ) from error
 
 Stepped = tuple[Tensor, Tensor, Tensor, Tensor, dict[str, Any]]
 

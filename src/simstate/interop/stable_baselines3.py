@@ -64,7 +64,9 @@ class StableBaselines3VecEnv(VecEnv):
     def step_wait(self) -> tuple[Observation, Array, Array, list[dict[str, Any]]]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Apply them; observations, rewards, dones and an info for each world."""
         if self._actions is None:
-            raise InvalidInputError("step_wait without actions: call step_async first.")
+            raise InvalidInputError(
+                "step_wait without actions: call step_async first.", name="step_async"
+            )
         actions, self._actions = self._actions, None
         seen, rewards, terminated, truncated, extras = self.envs.step(actions)
         done = terminated | truncated
@@ -122,7 +124,8 @@ class StableBaselines3VecEnv(VecEnv):
         ):
             raise InvalidInputError(
                 f"{what} is for all worlds at once, which are one environment; got "
-                f"indices={indices!r}."
+                f"indices={indices!r}.",
+                name="indices",
             )
 
 

@@ -27,7 +27,8 @@ try:
 except ModuleNotFoundError as error:
     raise InvalidInputError(
         f"TorchRlEnv needs {error.name}: pip install torchrl==0.14.1 "
-        "'tensordict<0.15', in an environment without the extra `train`."
+        "'tensordict<0.15', in an environment without the extra `train`.",
+        name="torchrl",
     ) from error
 
 

@@ -145,7 +145,8 @@ def columns_of(
     for column in found:
         if sum(other.name == column.name for other in found) > 1:
             raise InvalidInputError(
-                f"{column.name!r} would be recorded twice: names must differ."
+                f"{column.name!r} would be recorded twice: names must differ.",
+                name=column.name,
             )
     return found
 

@@ -68,7 +68,9 @@ def decompressed(data: bytes, size: int) -> bytes:
     try:
         stated = library_.frame_content_size(data)
         if stated != size:
-            raise RecordingError(f"{size} bytes should be there, {stated} are")
+            raise RecordingError(
+                f"{size} bytes should be there, {stated} are", name="size"
+            )
         return library_.ZstdDecompressor().decompress(data, max_output_size=size)
     except library_.ZstdError as error:
         raise RecordingError(f"a block cannot be unpacked: {error}") from error
@@ -77,8 +79,12 @@ def decompressed(data: bytes, size: int) -> bytes:
 def size_of(dtype: str, shape: Sequence[int]) -> int:
     """The bytes of an array, if a recording can hold it."""
     if dtype not in DTYPES or any(n < 0 for n in shape):
-        raise RecordingError(f"an array of {dtype!r} and shape {tuple(shape)} is none")
+        raise RecordingError(
+            f"an array of {dtype!r} and shape {tuple(shape)} is none", name="dtype"
+        )
     size = np.dtype(dtype).itemsize * math.prod(shape)
     if size > LARGEST:
-        raise RecordingError(f"an array of {size:,} bytes is larger than any block")
+        raise RecordingError(
+            f"an array of {size:,} bytes is larger than any block", name="size"
+        )
     return size

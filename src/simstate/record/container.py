@@ -52,10 +52,12 @@ class ContainerReader:
         self._broken_up = library("mcap.stream_reader", "record", "Recordings")
         self.path = path
         if not path.is_file():
-            raise RecordingError(f"There is no file {str(path)!r}.")
+            raise RecordingError(f"There is no file {str(path)!r}.", name=str(path))
         if not path.stat().st_size:
             raise RecordingError(
-                f"{str(path)!r} is empty: a recording that was cut off before it began."
+                f"{str(path)!r} is empty: a recording that was cut off before it "
+                "began.",
+                name=str(path),
             )
         with naming_errors(path, "read"):
             self._file: IO[bytes] = open(path, "rb")  # noqa: SIM115 (closed by close)
@@ -114,7 +116,9 @@ class ContainerReader:
         """The records of the file, up to its end or to where it was cut off."""
         size = self.path.stat().st_size
         if self._file.read(len(MAGIC)) != MAGIC:
-            raise RecordingError(f"{str(self.path)!r} is no recording of simstate.")
+            raise RecordingError(
+                f"{str(self.path)!r} is no recording of simstate.", name=str(self.path)
+            )
         at = len(MAGIC)
         while at + 9 <= size:
             self._file.seek(at)
@@ -144,4 +148,5 @@ class ContainerReader:
         return self._file.read(place.length)
 
     def _altered(self, why: str) -> RecordingError:
-        return RecordingError(f"{str(self.path)!r} was altered: {why}.")
+        path = str(self.path)
+        return RecordingError(f"{path!r} was altered: {why}.", name=path)

@@ -227,5 +227,6 @@ def _cannot(path: Path, error: BaseException) -> FileError:
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return FileError(
         f"Cannot write {str(path)!r}: {reason}. The recording ends with its last "
-        "whole block."
+        "whole block.",
+        name=str(path),
     )

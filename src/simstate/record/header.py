@@ -14,7 +14,7 @@ from simstate.base.errors import RecordingError
 from simstate.base.mujoco_version import installed_versions
 from simstate.base.printable import printable_values
 from simstate.record.compression import DTYPES
-from simstate.step.stepping_host import SteppingHost, forcing_of, timeline_of
+from simstate.step.stepping_host import SteppingHost, forcing_of, steppers_of
 from simstate.world.worlds import worlds_of
 
 FORMAT = "simstate recording 1"
@@ -34,7 +34,7 @@ def describe_worlds(sim: SteppingHost) -> dict[str, Any]:
     """Return a description of the worlds, for JSON."""
     integration = sim.integration
     scheme = None if integration is None else integration.scheme
-    forcing, timeline = forcing_of(sim), timeline_of(sim)
+    forcing, timeline = forcing_of(sim), steppers_of(sim).timeline
     code = [_name(model) for model in forcing.models]
     code += [process.name for process in forcing.processes]
     code += [_name(noise) for noise in forcing.noises]
@@ -112,7 +112,9 @@ def read_header(data: bytes, label: str) -> dict[str, Any]:
     except _WRONG as error:
         if isinstance(error, RecordingError):
             raise
-        raise RecordingError(f"{label} has no header of simstate: {error!r}.") from None
+        raise RecordingError(
+            f"{label} has no header of simstate: {error!r}.", name=label.strip("'")
+        ) from None
     return content
 
 

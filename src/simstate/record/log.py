@@ -236,7 +236,7 @@ def _check_time(label: str, time: NDArray[np.float64]) -> None:
     """Raise unless times rise without gaps."""
     if len(time) < 2 or not np.isfinite(time).all():
         raise InvalidInputError(
-            f"{label} needs two or more finite times, got {len(time)}."
+            f"{label} needs two or more finite times, got {len(time)}.", name="time"
         )
     steps = np.diff(time)
     back = np.flatnonzero(steps <= 0)
@@ -250,5 +250,6 @@ def _check_time(label: str, time: NDArray[np.float64]) -> None:
             f"{label}: time {fault} from sample {k} at {time[k]:g} s to sample "
             f"{k + 1} at {time[k + 1]:g} s, the first of {len(jumps)} jumps. A log is "
             f"one uninterrupted run: cut it there (end={time[k]:g} or a start after "
-            "the jump), choose one episode, or leave the column out (columns=…)."
+            "the jump), choose one episode, or leave the column out (columns=…).",
+            name="time",
         )

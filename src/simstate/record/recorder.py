@@ -92,7 +92,7 @@ class Recorder(Closing):
         _check_free(self.path)
         self._sim, self._owners, self._detach = sim, owners, detach
         rows = worlds_of(sim).select(worlds)
-        self._rows: Tensor | None = None if rows.is_all else rows.tensor(sim.device)
+        self._rows: Tensor | None = rows.ids_or_none(sim.device)
         self._worlds = int_list(rows.tensor(torch.device("cpu")))
         self._columns = list(columns)
         read = {column.name: column.checked(sim.num_envs) for column in columns}
@@ -282,7 +282,8 @@ def _check_free(path: Path) -> None:
         if other.is_open and other.path.resolve() == path.resolve():
             raise InvalidInputError(
                 f"{str(path)!r} is being written by a recording that is not closed: "
-                "close it, or name another file."
+                "close it, or name another file.",
+                name=str(path),
             )
 
 

@@ -299,7 +299,9 @@ class Recording(Closing):
         if len(drawn) < (len(columns) if names else 1):
             left = [n for n in columns if n not in drawn]
             what = ", ".join(left) or "The recording"
-            raise InvalidInputError(f"{what} has no numbers to draw as curves.")
+            raise InvalidInputError(
+                f"{what} has no numbers to draw as curves.", name=what
+            )
         components = {name: self.labels(name) for name in drawn}
         places = {world: self.place(world) for world in some}
         draw(self, path, places, drawn, components, self.elapsed)
@@ -424,7 +426,9 @@ class Recording(Closing):
         """Return the position of a world in the columns."""
         if world not in self.worlds:
             raise InvalidInputError(
-                f"World {world} was not recorded: there are {self.worlds}."
+                f"World {world} was not recorded: there are {self.worlds}.",
+                name="world",
+                worlds=[world],
             )
         return self.worlds.index(world)
 
@@ -436,7 +440,8 @@ class Recording(Closing):
             raise self._altered(str(error)) from error
 
     def _altered(self, why: str) -> RecordingError:
-        return RecordingError(f"{str(self.path)!r} was altered: {why}.")
+        path = str(self.path)
+        return RecordingError(f"{path!r} was altered: {why}.", name=path)
 
 
 def _numbers(block: Any) -> list[int]:

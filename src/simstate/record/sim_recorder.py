@@ -32,7 +32,9 @@ class SimRecorder(Recorder):
         snapshot_every: float | None,
     ) -> None:
         if every is not None and not 0 < every < math.inf:
-            raise InvalidInputError(f"every must be > 0 [s], or None; got {every}.")
+            raise InvalidInputError(
+                f"every must be > 0 [s], or None; got {every}.", name="every"
+            )
         columns = columns_of(sim, quantities, fields)
         super().__init__(
             sim, path, "sim", columns, ("sim",), worlds=worlds, inputs=inputs,

@@ -134,7 +134,8 @@ def _check_model(model: mujoco.MjModel) -> None:
     if model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP.value:
         raise ModelError(
             "The model has sleeping enabled, and which trees sleep is not in MuJoCo's "
-            "state: a snapshot could not resume exactly. Switch the flag off."
+            "state: a snapshot could not resume exactly. Switch the flag off.",
+            name="sleep",
         )
 
 
@@ -142,21 +143,26 @@ def _check_scene(scene: SceneCfg) -> None:
     """Raise unless entities are what they should be, and their names usable."""
     if isinstance(scene, SceneCfg) and scene.terrain is not None and scene.ground:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ModelError(
-            "A scene has a ground plane or a terrain, not both: leave ground out."
+            "A scene has a ground plane or a terrain, not both: leave ground out.",
+            name="ground",
         )
     if not isinstance(scene, SceneCfg):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ModelError(
             "A simulation takes a SceneCfg or a compiled MjModel, got "
             f"{type(scene).__name__}: "
-            "try SceneCfg(entities={'robot': EntityCfg(model=…)})."
+            "try SceneCfg(entities={'robot': EntityCfg(model=…)}).",
+            name="scene",
         )
     if not isinstance(scene.entities, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ModelError("SceneCfg.entities must be a dictionary: name → EntityCfg.")
+        raise ModelError(
+            "SceneCfg.entities must be a dictionary: name → EntityCfg.", name="entities"
+        )
     for name, cfg in scene.entities.items():
         if not isinstance(cfg, EntityCfg):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ModelError(
                 f"Entity {name!r} must be an EntityCfg, got {type(cfg).__name__}: try "
-                f"EntityCfg(model={cfg!r})."
+                f"EntityCfg(model={cfg!r}).",
+                name=name,
             )
         if not name or "/" in name:
             raise ModelError(
@@ -237,7 +243,9 @@ def _attach(
             with world_kept(parent, part.spec, name, placement):
                 parent.attach(part.spec, prefix=f"{name}/", frame=frame)
         except ValueError as error:
-            raise ModelError(f"Entity {name!r} cannot be attached: {error}") from error
+            raise ModelError(
+                f"Entity {name!r} cannot be attached: {error}", name=name
+            ) from error
     return Start(cfg.init_state, placement, states_ctrl, states_act)
 
 

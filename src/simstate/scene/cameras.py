@@ -46,7 +46,8 @@ def _add_headlight(spec: mujoco.MjSpec, name: str, cfg: CameraCfg, camera: Any) 
     if cfg.camera is not None or any(light.name == HEADLIGHT for light in spec.lights):
         raise InvalidInputError(
             f"Camera {name!r} has headlight=True, which one camera of a scene can "
-            "have, and not one of a model: declare it with body, pos and look_at."
+            "have, and not one of a model: declare it with body, pos and look_at.",
+            name=name,
         )
     direction, own = np.zeros(3), spec.visual.headlight
     mujoco.mju_rotVecQuat(direction, np.array([0.0, 0.0, -1.0]), camera.quat)
@@ -89,7 +90,8 @@ def _check(name: str, cfg: CameraCfg) -> None:
             number(f"Focal lengths of camera {name!r}", focal, more_than=0)
     if cfg.follow and cfg.body is None:
         raise InvalidInputError(
-            f"Camera {name!r} has follow=True but no body: say which it is to follow."
+            f"Camera {name!r} has follow=True but no body: say which it is to follow.",
+            name=name,
         )
     pairs = (("fovy", "intrinsic"), ("look_at", "rot"), ("camera", "body"))
     for one, two in pairs:

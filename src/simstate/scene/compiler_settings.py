@@ -59,7 +59,8 @@ def _carry(
             raise ModelError(
                 f"The entities' models have different values of <{element} {name}> "
                 f"({said}), and MuJoCo compiles a scene with one. State the same value "
-                "in the files."
+                "in the files.",
+                name=name,
             )
         for value in distinct:
             setattr(parent, name, value)

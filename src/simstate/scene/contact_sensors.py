@@ -167,7 +167,8 @@ def _others(tree: _Tree, name: str, cfg: ContactCfg, element: str) -> Iterable[_
         raise ModelError(
             f"Contact sensor {name!r} is of the subtree of {element!r} against "
             f"{sorted(inside)[0]!r}, which is a part of it: contacts within a subtree "
-            'have no outside. Use kind="body" for forces between its bodies.'
+            'have no outside. Use kind="body" for forces between its bodies.',
+            name=name,
         )
     sides = list(tree.cover(bodies))
     return [*sides, *((_GEOM, geom) for geom in geoms)]
@@ -180,7 +181,8 @@ def _pairs(
     if cfg.kind == "subtree":
         raise ModelError(
             f'Contact sensor {name!r} is against "self", so that its kind must be '
-            '"body" or "geom": subtrees may contain one another.'
+            '"body" or "geom": subtrees may contain one another.',
+            name=name,
         )
     rules = _CollisionRules(tree)
     geoms: dict[str, list[Any]] = {element: [] for element in elements}
@@ -199,7 +201,8 @@ def _pairs(
     if not found:
         raise ModelError(
             f'Contact sensor {name!r} is of {cfg.of!r} against "self", and no two of '
-            "these elements can collide in the model."
+            "these elements can collide in the model.",
+            name=name,
         )
     return found
 

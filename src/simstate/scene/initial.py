@@ -235,7 +235,8 @@ def _set_root(
     if moving and index.base != "free":
         raise InvalidInputError(
             f"Entity {index.name!r} has a {index.base} base: lin_vel and ang_vel of "
-            "init_state need a root link with a free joint."
+            "init_state need a root link with a free joint.",
+            name=index.name,
         )
     if index.base == "mocap":
         mocap = model.body_mocapid[index.root_body_id]

@@ -89,7 +89,8 @@ def load_spec(
     elif packages:
         raise ModelError(
             "`packages` says where the meshes of a URDF are, and this model is not a "
-            "URDF file or string."
+            "URDF file or string.",
+            name="packages",
         )
     return spec
 
@@ -124,14 +125,16 @@ def _read(source: ModelSource) -> tuple[mujoco.MjSpec, str, Path]:
         files = sorted(each.name for each in path.iterdir() if each.suffix in _READABLE)
         raise ModelError(
             f"{str(path)!r} is a folder, and a model is a file. Models in it: "
-            f"{listed(files)}."
+            f"{listed(files)}.",
+            name=str(path),
         )
     found = library_spec(str(source))
     if found is None:
         known = suggestion(str(source), [*models.NAMES, *library_names()])
         raise ModelError(
             f"There is no model {str(source)[:200]!r}: it is not a file, nor an XML "
-            f"string, nor a known model.{known}{install_hint()}"
+            f"string, nor a known model.{known}{install_hint()}",
+            name=str(source)[:200],
         )
     return found, "", Path()
 
@@ -145,7 +148,7 @@ def _checked_text(path: Path) -> str:
             f"{str(path)!r} cannot be read: a model file is MJCF (.xml) or URDF "
             f"(.urdf), not {ending}. {remedy}".rstrip()
         )
-    _check_size(f"{str(path)!r}", path.stat().st_size)
+    _check_size(str(path), path.stat().st_size)
     content = path.read_bytes()
     try:
         return content.decode()
@@ -153,7 +156,8 @@ def _checked_text(path: Path) -> str:
         line = content.count(b"\n", 0, error.start) + 1
         raise ModelError(
             f"{path} is not a valid MuJoCo model: byte {content[error.start]:#04x} in "
-            f"line {line} is not UTF-8. Save the file with the encoding UTF-8."
+            f"line {line} is not UTF-8. Save the file with the encoding UTF-8.",
+            name=str(path),
         ) from error
 
 
@@ -181,7 +185,8 @@ def _check_names(path: Path, spec: mujoco.MjSpec) -> None:
             except UnicodeDecodeError as error:
                 raise ModelError(
                     f"{str(path)!r} or a file that it includes has a name that is not "
-                    f"UTF-8, of element {k} of its {kind}: save it as UTF-8."
+                    f"UTF-8, of element {k} of its {kind}: save it as UTF-8.",
+                    name=str(path),
                 ) from error
 
 
@@ -191,7 +196,8 @@ def _check_size(what: str, size: int) -> None:
         raise ModelError(
             f"{what} has {size / 1e6:.0f} MB of XML; at most "
             f"{LARGEST_XML / 1e6:.0f} MB are read. Put meshes, height fields and skins "
-            "into files of their formats."
+            "into files of their formats.",
+            name=what,
         )
 
 
@@ -238,7 +244,7 @@ def _explained(what: str) -> Generator[None]:
         if isinstance(error, UnicodeDecodeError):
             hint = ". Save the file and those that it includes with the encoding UTF-8."
         raise ModelError(
-            f"{what} is not a valid MuJoCo model: {reason}{hint}"
+            f"{what} is not a valid MuJoCo model: {reason}{hint}", name=what
         ) from error
     for text in dict.fromkeys(str(warning.message) for warning in said):
         if text.startswith("Attach conflict"):
@@ -309,7 +315,9 @@ def _make_room_for_delays(name: str, spec: mujoco.MjSpec, cfg: EntityCfg) -> Non
         if actuator.delay > longest:
             raise ModelError(
                 f"max_delay_s of {name!r} is {longest:g} s, less than the "
-                f"{actuator.delay:g} s that the model's actuator {actuator.name!r} has."
+                f"{actuator.delay:g} s that the model's actuator {actuator.name!r} "
+                "has.",
+                name="max_delay_s",
             )
         actuator.nsample = max(actuator.nsample, delay_samples(spec, longest))
 
@@ -433,7 +441,8 @@ def _add_actuators(
                 raise ModelError(
                     f"Joint {joint_name!r} of entity {name!r} has an actuator already. "
                     "Leave it out of `actuators`, or set keep_model_actuators=False "
-                    "to drop the model's own."
+                    "to drop the model's own.",
+                    name=joint_name,
                 )
             driven.add(joint_name)
             actuator_cfg.add_to(spec, joints[joint_name])

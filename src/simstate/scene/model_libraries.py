@@ -86,7 +86,8 @@ def library_spec(name: str) -> mujoco.MjSpec | None:
             raise ModelError(
                 f"{name!r} is a model of {library.title}, which could not give it: "
                 f"{reason}. It is downloaded when it is first used, which needs a "
-                "connection; a file on this machine can be given by its path."
+                "connection; a file on this machine can be given by its path.",
+                name=name,
             ) from error
     return None
 

@@ -97,7 +97,8 @@ def _set_option(spec: mujoco.MjSpec, name: str, value: Any) -> None:
         default = option_word(name, getattr(mujoco.MjSpec().option, name))
         raise InvalidInputError(
             f"Physics option {name!r} cannot be {value!r}: it must be like its "
-            f"default, {default!r}."
+            f"default, {default!r}.",
+            name=name,
         ) from error
 
 
@@ -177,7 +178,7 @@ def _set_size(spec: mujoco.MjSpec, name: str, value: Any) -> None:
         setattr(spec, name, value)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
-            f"Size {name!r} must be a whole number, got {value!r}."
+            f"Size {name!r} must be a whole number, got {value!r}.", name=name
         ) from error
 
 
@@ -189,7 +190,8 @@ def _agreed(what: str, stated: Mapping[Users, Any], default: Any, remedy: str) -
         end = "…})" if remedy.endswith(": ") else "…)"
         raise ModelError(
             f"The entities' models state different values of {what} ({said}). "
-            f"Settle it with SceneCfg({remedy}{end}."
+            f"Settle it with SceneCfg({remedy}{end}.",
+            name=what,
         )
     return values[0] if values else default
 

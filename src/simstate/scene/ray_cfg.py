@@ -40,7 +40,8 @@ class GridPattern:
         """Origins and directions; (R, 3) each."""
         if not self.resolution > 0.0 or min(self.size) < 0.0:
             raise InvalidInputError(
-                f"A grid needs a resolution > 0 and sizes ≥ 0, got {self}."
+                f"A grid needs a resolution > 0 and sizes ≥ 0, got {self}.",
+                name="resolution",
             )
         x, y = (
             np.linspace(

@@ -50,13 +50,16 @@ def _build(model: mujoco.MjModel, name: str, cfg: RayCastCfg) -> BuiltRays:
     number(f"max_distance of rays {name!r}", cfg.max_distance, more_than=0, unit="m")
     if not isinstance(cfg.pattern, RayPattern):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInputError(
-            f"pattern of rays {name!r} must have a method rays(), got {cfg.pattern!r}."
+            f"pattern of rays {name!r} must have a method rays(), got {cfg.pattern!r}.",
+            name="pattern",
         )
     origins, directions = cfg.pattern.rays()
     length = np.linalg.norm(directions, axis=1, keepdims=True)
     if not len(directions) or not bool((length > 0.0).all()):
         raise InvalidInputError(
-            f"Rays {name!r} must be one or more, and have directions that are not zero."
+            f"Rays {name!r} must be one or more, and have directions that are not "
+            "zero.",
+            name="rays",
         )
     kind, names = _parents(model, name, cfg)
     parents = [model_id(model, kind, one) for one in names] or [0]
@@ -78,7 +81,8 @@ def _parents(
     if len(named) > 1:
         raise InvalidInputError(
             f"Rays {name!r} are carried by {' and '.join(named)}: give one of them, or "
-            "declare rays for each."
+            "declare rays for each.",
+            name=name,
         )
     for kind in ("body", "site", "geom"):
         value = given[kind]
@@ -122,7 +126,8 @@ def _hittable(
     groups = [whole_number(f"a geom group of rays {name!r}", g, 0) for g in cfg.groups]
     if any(group > 5 for group in groups):
         raise InvalidInputError(
-            f"Geom groups of rays {name!r} are 0 … 5, got {list(cfg.groups)}."
+            f"Geom groups of rays {name!r} are 0 … 5, got {list(cfg.groups)}.",
+            name="groups",
         )
     return geoms & np.isin(model.geom_group, groups)
 

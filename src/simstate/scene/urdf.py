@@ -84,5 +84,6 @@ def _package(name: str, folder: Path, packages: Mapping[str, str | Path]) -> Pat
     raise ModelError(
         f"The URDF names the package {name!r}, whose folder is not known. Say where it "
         f"is: EntityCfg(model=…, packages={{{name!r}: folder}})."
-        f"{suggestion(name, packages) if packages else ''}"
+        f"{suggestion(name, packages) if packages else ''}",
+        name=name,
     )

@@ -24,7 +24,8 @@ def with_view(scene: SceneCfg, width: int = 320, height: int = 240) -> SceneCfg:
     """
     if VIEW in scene.cameras:
         raise InvalidInputError(
-            f"The scene has a camera {VIEW!r}, the name of the one to watch it by."
+            f"The scene has a camera {VIEW!r}, the name of the one to watch it by.",
+            name=VIEW,
         )
     built = build_scene(scene)
     name, index = next(iter(built.entities.items()))

@@ -290,7 +290,8 @@ class AdaptedSimulator(ABC):
         if max(moved) > 1e-6:
             raise InvalidInputError(
                 f"{self.name} cannot move a mocap body: "
-                f"{self.capabilities.lacks['mocap bodies']}. Nothing was written."
+                f"{self.capabilities.lacks['mocap bodies']}. Nothing was written.",
+                name="mocap",
             )
 
     def _check_bases(self) -> None:
@@ -301,7 +302,8 @@ class AdaptedSimulator(ABC):
             if greatest(moved) > 1e-6:
                 raise InvalidInputError(
                     f"{self.name} has fixed bases where the scene has them: place them "
-                    "with EntityCfg.init_state. Nothing was written."
+                    "with EntityCfg.init_state. Nothing was written.",
+                    name="init_state",
                 )
 
     def _tensors(self, entity: Entity, motion: BodyStates) -> dict[str, Tensor]:

@@ -53,7 +53,8 @@ def borrowed_stepper(
         if info(made).simulator is None:
             raise InvalidInputError(
                 f"{made!r} is an engine of simstate, and no other simulator: make the "
-                f"worlds with engine={made!r} (--engine {made} on the command line)."
+                f"worlds with engine={made!r} (--engine {made} on the command line).",
+                name=made,
             )
         scene = env.cfg.scene if isinstance(env, Env) else sim.model
         made = make(made, scene, env.num_envs)
@@ -64,14 +65,17 @@ def borrowed_stepper(
         )
     if made.num_envs != env.num_envs:
         raise InvalidInputError(
-            f"The simulator has {made.num_envs} worlds, and {env.num_envs} are to move."
+            f"The simulator has {made.num_envs} worlds, and {env.num_envs} are to "
+            "move.",
+            name="num_envs",
         )
     is_plain = isinstance(stepper_of(sim), MujocoStepper) and not forcing_of(sim).models
     if sim.engine_name != "native" or not is_plain:
         raise InvalidInputError(
             "Another simulator takes the place of MuJoCo's own stepper on the native "
             'engine: make it with engine="native", without an integrator, force '
-            "models and processes."
+            "models and processes.",
+            name="engine",
         )
     with sim.stepping(SimulatorStepper(worlds_of(sim), made)):
         yield made

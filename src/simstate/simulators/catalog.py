@@ -50,7 +50,8 @@ class SimulatorInfo:
         if not self.installed:
             source = self.package if self.extra is None else f"simstate[{self.extra}]"
             raise MissingSimulatorError(
-                f"{self.title} is not installed: pip install '{source}' brings it."
+                f"{self.title} is not installed: pip install '{source}' brings it.",
+                name=self.name,
             )
 
 
@@ -63,7 +64,8 @@ def register(entry: SimulatorInfo) -> None:
     if known != entry:
         raise InvalidInputError(
             f"There is a simulator {entry.name!r} already, {known.title}. Give yours "
-            "another name."
+            "another name.",
+            name=entry.name,
         )
     SIMULATORS[entry.name] = entry
 

@@ -35,7 +35,8 @@ def save_states(state: TensorState, path: str | Path, simulator: str = "") -> No
     if not isinstance(state, TensorState):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInputError(
             'save_states takes what get_states(mode="tensor") returns, got '
-            f"{type(state).__name__}."
+            f"{type(state).__name__}.",
+            name="state",
         )
     entities: dict[str, Any] = {}
     tensors: dict[str, Tensor] = {}

@@ -61,7 +61,9 @@ class JointMap:
                     raise unknown_name("joint of a JointMap", name, names)
         for name, factor in self.scale.items():
             if factor == 0.0:
-                raise InvalidInputError(f"The scale of joint {name!r} must not be 0.")
+                raise InvalidInputError(
+                    f"The scale of joint {name!r} must not be 0.", name=name
+                )
         return (
             like.new_tensor([self.scale.get(name, 1.0) for name in names]),
             like.new_tensor([self.offset.get(name, 0.0) for name in names]),
@@ -186,7 +188,8 @@ def joint_maps(alignment: SimulatorAlignment) -> dict[str, JointMap]:
         if not np.allclose(difference.ours, -np.array(difference.theirs), atol=1e-5):
             raise InvalidInputError(
                 f"{difference}: neither the same nor the opposite axis, so that its "
-                "position there does not follow from its position here."
+                "position there does not follow from its position here.",
+                name="axis",
             )
         entity, _, joint = difference.element.rpartition("/")
         scales.setdefault(entity, {})[joint] = -1.0

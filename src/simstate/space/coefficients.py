@@ -45,7 +45,8 @@ class HarmonicCoefficients:
         if self.c.shape != self.c.shape[:1] * 2 or self.c.shape != self.s.shape:
             raise InvalidInputError(
                 "C̄ and S̄ must be square and of one shape, got "
-                f"{tuple(self.c.shape)} and {tuple(self.s.shape)}."
+                f"{tuple(self.c.shape)} and {tuple(self.s.shape)}.",
+                name="c",
             )
         number("mu", self.mu, more_than=0)
         number("radius", self.radius, more_than=0)
@@ -62,7 +63,8 @@ class HarmonicCoefficients:
         if not 0 <= order <= degree <= self.degree:
             raise InvalidInputError(
                 f"{self.name} goes to degree and order {self.degree}; 0 ≤ order ≤ "
-                f"degree ≤ {self.degree}, got degree {degree} and order {order}."
+                f"degree ≤ {self.degree}, got degree {degree} and order {order}.",
+                name="degree",
             )
         c, s = (x[: degree + 1, : degree + 1].clone() for x in (self.c, self.s))
         c[:, order + 1 :], s[:, order + 1 :] = 0.0, 0.0
@@ -88,7 +90,9 @@ def zonal_coefficients(
         instance_of("j", j, Mapping)
     given = {2: planet.j2} if j is None else dict(j)
     if not given or min(given) < 2:
-        raise InvalidInputError(f"Zonal terms are J2, J3, …; got {sorted(given)}.")
+        raise InvalidInputError(
+            f"Zonal terms are J2, J3, …; got {sorted(given)}.", name="J2"
+        )
     degree = max(given)
     c = torch.zeros(degree + 1, degree + 1, dtype=torch.float64)
     c[0, 0] = 1.0
@@ -111,18 +115,23 @@ def read_gfc(path: str | Path) -> HarmonicCoefficients:
         lines = path.read_text(encoding="latin-1").splitlines()
     except OSError as error:
         raise ModelError(
-            f"The gravity field {path} cannot be read: {error}."
+            f"The gravity field {path} cannot be read: {error}.", name=str(path)
         ) from error
     ends = [k for k, line in enumerate(lines) if line.startswith("end_of_head")]
     if not ends:
-        raise ModelError(f"{path} is no ICGEM file: it has no line 'end_of_head'.")
+        raise ModelError(
+            f"{path} is no ICGEM file: it has no line 'end_of_head'.",
+            name="end_of_head",
+        )
     head = _head(lines[: ends[0]])
     for key in ("earth_gravity_constant", "radius", "max_degree"):
         if key not in head:
-            raise ModelError(f"The head of {path} does not say its {key}.")
+            raise ModelError(f"The head of {path} does not say its {key}.", name=key)
     norm = head.get("norm", "fully_normalized")
     if norm not in _NORMS:
-        raise ModelError(f"{path} is normalised as {norm!r}, not as one of {_NORMS}.")
+        raise ModelError(
+            f"{path} is normalised as {norm!r}, not as one of {_NORMS}.", name="norm"
+        )
     degree = _degree(path, head["max_degree"])
     c, s = _table(path, lines, ends[0] + 1, degree)
     if norm == "unnormalized":
@@ -143,7 +152,8 @@ def _degree(path: Path, text: str) -> int:
     if not 0 <= degree <= MAX_DEGREE:
         raise ModelError(
             f"The head of {path} states max_degree {text[:40]!r}: it must be an "
-            f"integer from 0 to {MAX_DEGREE}."
+            f"integer from 0 to {MAX_DEGREE}.",
+            name="max_degree",
         )
     return degree
 
@@ -157,7 +167,8 @@ def _positive(path: Path, key: str, text: str) -> float:
     if not 0 < value < math.inf:
         raise ModelError(
             f"The head of {path} states {key} {text[:40]!r}: it must be a finite "
-            "number > 0."
+            "number > 0.",
+            name=key,
         )
     return value
 
@@ -180,7 +191,8 @@ def _table(
             if part and part[0] in ("trnd", "dot", "acos", "asin"):
                 raise ModelError(
                     f"{path} changes with time (a line '{part[0]}'): such fields are "
-                    "not supported. Take a static one."
+                    "not supported. Take a static one.",
+                    name=part[0],
                 )
             continue
         try:
@@ -188,12 +200,14 @@ def _table(
             values = _number(part[3]), _number(part[4])
         except (ValueError, IndexError) as error:
             raise ModelError(
-                f"Line {k} of {path} is no coefficient: {line[:80]!r}."
+                f"Line {k} of {path} is no coefficient: {line[:80]!r}.",
+                name=f"line {k}",
             ) from error
         if not 0 <= m <= n <= degree or not all(map(math.isfinite, values)):
             raise ModelError(
                 f"Line {k} of {path} is no coefficient: 0 ≤ order ≤ degree ≤ {degree} "
-                f"and finite values belong there, got {line[:80]!r}."
+                f"and finite values belong there, got {line[:80]!r}.",
+                name=f"line {k}",
             )
         c[n, m], s[n, m] = values
     return c, s
@@ -217,7 +231,8 @@ def _normalised(
         n, m = wrong[0]
         raise ModelError(
             f"The coefficient of degree {n} and order {m} of {path} cannot be "
-            "normalised: it is too large. Take a file that is fully normalised."
+            "normalised: it is too large. Take a file that is fully normalised.",
+            name="norm",
         )
     return found[0], found[1]
 

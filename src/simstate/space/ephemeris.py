@@ -77,7 +77,8 @@ class Ephemeris:
         if last - first + 1 > _MOST_SEGMENTS:
             raise InvalidInputError(
                 f"{self.name} would need {last - first + 1} segments of "
-                f"{self.segment:g} s: from {start:g} to {end:g} s is too long."
+                f"{self.segment:g} s: from {start:g} to {end:g} s is too long.",
+                name="segments",
             )
         before = first if not known else round(self.start / self.segment)
         left = self._fitted(first, before)
@@ -177,7 +178,9 @@ def spice_body(
     spice = _load_spice()
     for kernel in files:
         if not kernel.is_file():
-            raise InvalidInputError(f"There is no SPICE kernel {kernel}.")
+            raise InvalidInputError(
+                f"There is no SPICE kernel {kernel}.", name=str(kernel)
+            )
         spice.furnsh(str(kernel))
 
     def place(t: np.ndarray) -> np.ndarray:

@@ -49,11 +49,12 @@ class Epoch:
             when = datetime.fromisoformat(date)
         except ValueError as error:
             raise InvalidInputError(
-                f"An epoch is a date such as '2026-11-16T12:00:00', got {date!r}."
+                f"An epoch is a date such as '2026-11-16T12:00:00', got {date!r}.",
+                name="date",
             ) from error
         if when.utcoffset():
             raise InvalidInputError(
-                f"An epoch is in UTC, got {date!r}: convert it first."
+                f"An epoch is in UTC, got {date!r}: convert it first.", name="date"
             )
         erfa = load_erfa()
         second = when.second + when.microsecond * 1e-6

@@ -51,14 +51,16 @@ class HarmonicGravity(Gravity):
         if coefficients.degree < 2:
             raise InvalidInputError(
                 f"{coefficients.name} to degree {coefficients.degree} is a point mass: "
-                "use PointMassGravity."
+                "use PointMassGravity.",
+                name="degree",
             )
         depends = coefficients.c[:, 1:].any() | coefficients.s[:, 1:].any()
         if rotation is None and bool(depends):
             raise InvalidInputError(
                 f"{coefficients.name} depends on longitude, so it matters how the "
                 "planet turns: give rotation=UniformRotation(…) or EarthRotation(…), "
-                "or cut the field to order 0."
+                "or cut the field to order 0.",
+                name="rotation",
             )
         self.coefficients = coefficients
         self.rotation = rotation

@@ -87,7 +87,8 @@ class OrbitalElements:
         if bool(((i < 0) | (i > torch.pi)).any()):
             raise InvalidInputError(
                 f"inclination must be ≥ 0 and ≤ π [rad], got {inclination}: "
-                "math.radians(…) takes degrees."
+                "math.radians(…) takes degrees.",
+                name="inclination",
             )
         # A trajectory that only begins or ends on the ground is an orbit, too.
         check_length("The apoapsis a·(1 + e)", torch.where(e < 1, a * (1 + e), inf), mu)
@@ -202,7 +203,8 @@ def j2_rates(elements: OrbitalElements, planet: Planet = EARTH) -> SecularRates:
     if bool((elements.eccentricity >= 1).any()):
         raise InvalidInputError(
             "Only closed orbits (eccentricity < 1) have secular rates, got "
-            f"{float(elements.eccentricity.max()):g}."
+            f"{float(elements.eccentricity.max()):g}.",
+            name="eccentricity",
         )
     e, cos = elements.eccentricity, elements.inclination.cos()
     motion = (elements.mu / elements.semi_major_axis**3).sqrt()

@@ -131,7 +131,8 @@ class PanelDrag(SceneForce):
         if facing.ndim < 2 or bool((norm(facing) < 1e-9).any()):
             raise InvalidInputError(
                 "normals must have shape (panels, 3), each with a length, got "
-                f"{tuple(facing.shape)}."
+                f"{tuple(facing.shape)}.",
+                name="normals",
             )
         count = facing.shape[-2]
         drag = numbers(coefficient, "coefficient")
@@ -191,7 +192,9 @@ def box_panels(size: Values) -> tuple[Tensor, Tensor, Tensor]:
     """Normals, areas and centres of a box of edge lengths (3,) about the origin [m]."""
     edges = numbers(size, "size")
     if tuple(edges.shape) != (3,) or bool((edges <= 0).any()):
-        raise InvalidInputError(f"size is three lengths > 0 [m], got {size}.")
+        raise InvalidInputError(
+            f"size is three lengths > 0 [m], got {size}.", name="size"
+        )
     eye = torch.eye(3, dtype=torch.float64)
     normals = torch.cat([eye, -eye])
     faces = edges.prod() / edges

@@ -48,7 +48,8 @@ def pulses(
     if steps < 1 or not math.isclose(steps * timestep, period, rel_tol=1e-9):
         raise InvalidInputError(
             f"period must be a whole number of time steps, got {period:g} s and "
-            f"{timestep:g} s."
+            f"{timestep:g} s.",
+            name="period",
         )
     number("min_on_time", min_on_time, at_least=0, at_most=period, unit="s")
     check_finite(instance_of("duty", duty, Tensor), "duty", after="")

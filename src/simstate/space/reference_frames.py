@@ -93,7 +93,8 @@ def rot_rtn_eci(position: Values, velocity: Values) -> Tensor:
     if bool((norm(momentum) <= 1e-12 * norm(pos) * norm(vel)).any()):
         raise InvalidInputError(
             "A satellite that moves straight up or down, or not at all, has no orbital "
-            "plane: RTN and LVLH axes are not defined."
+            "plane: RTN and LVLH axes are not defined.",
+            name="orbital plane",
         )
     outward, normal = pos / norm(pos), momentum / norm(momentum)
     return torch.stack([outward, cross(normal, outward), normal], dim=-2)

@@ -131,7 +131,8 @@ class ControlMomentGyroCfg:
         if abs(float(gimbal_axis @ spin_axis)) > 1e-6:
             raise InvalidInputError(
                 f"The spin axis of {self.name!r} must be across its gimbal axis, got "
-                f"{self.spin_axis} and {self.gimbal_axis}."
+                f"{self.spin_axis} and {self.gimbal_axis}.",
+                name="spin_axis",
             )
         across = self.transverse_inertia
         disc = (0.5 * self.inertia if across is None else across, self.inertia)
@@ -189,7 +190,7 @@ def _rotor(
     """A body whose z axis is the given axis of its parent, with a rotor's inertia."""
     fault = physical_fault(as_single(np.diag([across, across, along]), name, 3, 3))
     if fault:
-        raise ModelError(f"No body has the inertia of {name!r}: {fault}.")
+        raise ModelError(f"No body has the inertia of {name!r}: {fault}.", name=name)
     body = parent.add_body(name=name)
     body.pos = as_single(position, "position", 3).numpy()
     body.quat = _quat_of_axis(_unit(axis, f"axis of {name!r}"))
@@ -222,7 +223,8 @@ def _body(spec: mujoco.MjSpec, name: str) -> Any:
     if body is None:
         raise ModelError(
             f"The model has no body {name!r}; it has "
-            f"{', '.join(b.name or '(unnamed)' for b in spec.bodies[1:])}."
+            f"{', '.join(b.name or '(unnamed)' for b in spec.bodies[1:])}.",
+            name=name,
         )
     return body
 
@@ -231,7 +233,7 @@ def _unit(axis: Values, name: str) -> np.ndarray:
     vector = as_single(axis, name, 3).numpy()
     length = float(np.linalg.norm(vector))
     if length < 1e-9:
-        raise InvalidInputError(f"The {name} has no length.")
+        raise InvalidInputError(f"The {name} has no length.", name=name)
     return vector / length
 
 

@@ -43,7 +43,9 @@ class ReactionWheels(SceneForce):
     def __init__(self, entity: str, wheels: Sequence[ReactionWheelCfg]) -> None:
         wheels = all_of("wheels", wheels, ReactionWheelCfg)
         if not wheels:
-            raise InvalidInputError("ReactionWheels needs at least one wheel.")
+            raise InvalidInputError(
+                "ReactionWheels needs at least one wheel.", name="wheels"
+            )
         self.entity = entity
         self.names = [wheel.name for wheel in wheels]
         for name, unit in (

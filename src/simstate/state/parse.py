@@ -343,7 +343,7 @@ def check_quats(quats: Tensor, path: str) -> None:
     """Raise if a quaternion is zero; shape (…, 4)."""
     if bool(_is_zero(quats).any()):
         raise InvalidInputError(
-            f"{path} must not be a zero quaternion. Nothing was written."
+            f"{path} must not be a zero quaternion. Nothing was written.", name=path
         )
 
 

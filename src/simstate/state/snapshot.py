@@ -184,7 +184,8 @@ class Snapshot:
             _check_whole(header, slots)
         except _WRONG as error:
             raise SnapshotError(
-                f"{str(path)!r} is not a snapshot as simstate writes them: {error!r}."
+                f"{str(path)!r} is not a snapshot as simstate writes them: {error!r}.",
+                name=str(path),
             ) from error
         return Snapshot(header, slots)
 
@@ -341,7 +342,7 @@ def _values_of(snapshot: Snapshot, owners: Sequence[Owner]) -> dict[str, Tensor]
         _check_whole(snapshot.header, snapshot.slots)
     except _WRONG as error:
         raise SnapshotError(
-            f"The snapshot is not whole: {error}. Nothing was written."
+            f"The snapshot is not whole: {error}. Nothing was written.", name="slots"
         ) from error
     return {
         name: value
@@ -359,7 +360,8 @@ def _check_model(worlds: Worlds, snapshot: Snapshot) -> None:
         raise SnapshotError(
             "The snapshot is of another model. What differs: "
             + "; ".join(different)
-            + ". Nothing was written."
+            + ". Nothing was written.",
+            name="model",
         )
     if snapshot.header["mujoco"] != mujoco.__version__:
         warn(
@@ -387,7 +389,8 @@ def _expand_parameters(worlds: Worlds, values: dict[str, Tensor]) -> None:
             if rest not in worlds.engine.all_constants:
                 raise SnapshotError(
                     f"The snapshot has {rest!r} by world, which this engine cannot: "
-                    f"{error} Nothing was written."
+                    f"{error} Nothing was written.",
+                    name=rest,
                 ) from error
         if name not in worlds.ledger:
             del values[name]

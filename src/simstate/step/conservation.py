@@ -127,7 +127,8 @@ def report(
     if steps < 1:
         raise InvalidInputError(
             f"seconds must be at least one time step ({sim.timestep:g} s), got "
-            f"{seconds}."
+            f"{seconds}.",
+            name="seconds",
         )
     world = worlds_of(sim).select(env_id)
     everywhere = everything(sim.num_envs)

@@ -52,7 +52,8 @@ class Event:
         if not callable(function) or not (action is None or callable(action)):
             raise InvalidInputError(
                 "An event needs function(sim), which gives a number for each world, "
-                "and may have action(sim, env_ids)."
+                "and may have action(sim, env_ids).",
+                name="function",
             )
         number("tolerance", tolerance, more_than=0, unit="s")
         self.name = name
@@ -198,5 +199,6 @@ def check_multiple(what: str, value: float, timestep: float) -> None:
     if abs(value / timestep - round(value / timestep)) > 1e-6:
         raise InvalidInputError(
             f"Stochastic schemes take whole time steps: {what} must be a multiple of "
-            f"{timestep:g} s, got {value:g}."
+            f"{timestep:g} s, got {value:g}.",
+            name=what,
         )

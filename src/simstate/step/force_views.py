@@ -46,7 +46,8 @@ class ForceOnViews(ReadOwner):
         if not callable(model):
             raise InvalidInputError(
                 "A force model on views is called as model(t, *reads, *writes); got "
-                f"{model!r}."
+                f"{model!r}.",
+                name="model",
             )
         reads, writes = _names("reads", reads), _names("writes", writes)
         for name in reads:
@@ -80,7 +81,8 @@ class ForceOnViews(ReadOwner):
 def _names(what: str, names: Sequence[str]) -> tuple[str, ...]:
     if isinstance(names, str):
         raise InvalidInputError(
-            f"{what} must be a sequence of names, such as ({names!r},); got {names!r}."
+            f"{what} must be a sequence of names, such as ({names!r},); got {names!r}.",
+            name=what,
         )
     return tuple(names)
 
@@ -92,7 +94,8 @@ def check_read(name: str) -> None:
     if not FIELDS[name].is_state and FIELDS[name].stage > Stage.VELOCITY:
         raise InvalidInputError(
             f"{name} is an acceleration or a force, which depends on what the model is "
-            "about to write: read positions and velocities only."
+            "about to write: read positions and velocities only.",
+            name=name,
         )
 
 

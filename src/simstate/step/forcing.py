@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError
+from simstate.base.ids import int_list
 from simstate.engine import MAX_VALUE, Engine, Stage
 from simstate.math.vector import greatest
 from simstate.step.force_views import WRITABLE, ForceOnViews
@@ -163,7 +164,8 @@ class Forcing:
             if not torch.equal(ledger[name].tensor, before):
                 raise InvalidInputError(
                     f"A coupled force wrote to {name.rpartition('/')[2]}. It may write "
-                    f"{' and '.join(inputs)} only: other inputs are set before a step."
+                    f"{' and '.join(inputs)} only: other inputs are set before a step.",
+                    name=name.rpartition("/")[2],
                 )
         fields = [engine.field(name).data.flatten(1) for name in inputs]
         found = torch.cat(fields, dim=1)
@@ -200,7 +202,8 @@ class Forcing:
         if self._ledger.is_evaluating:
             raise InvalidInputError(
                 "A force model read an acceleration or a force. Those depend on what "
-                "the model is about to write: read positions and velocities only."
+                "the model is about to write: read positions and velocities only.",
+                name="acceleration",
             )
 
     def _inputs(self) -> dict[str, Tensor]:
@@ -248,13 +251,15 @@ class Forcing:
             else:
                 found = {name: _infinite(tensor) for name, tensor in inputs.items()}
             for name, infinite in found.items():
-                worlds = infinite & fine
-                if bool(worlds.any()):
+                worlds = int_list((infinite & fine).nonzero().flatten())
+                if worlds:
+                    field = name.rpartition("/")[2]
                     raise InvalidInputError(
-                        f"Force model {_name(model)} made {name.rpartition('/')[2]} a "
-                        "value that is not finite, first in world "
-                        f"{int(worlds.nonzero()[0])} at t = "
-                        f"{float(time[worlds][0]):g} s."
+                        f"Force model {_name(model)} made {field} a value that is not "
+                        f"finite, first in world {worlds[0]} at t = "
+                        f"{float(time[worlds[0]]):g} s.",
+                        name=field,
+                        worlds=worlds,
                     )
 
     def _refuse_writes(self, models: Sequence[ForceModel], world: int) -> None:
@@ -271,7 +276,9 @@ class Forcing:
                         f"world {world} at t = {float(time[world]):g} s. It may write "
                         f"inputs alone ({', '.join(WRITABLE)}, sim.mass_rate): stages "
                         "run ahead of the step and back. The state is as it was "
-                        "before the step."
+                        "before the step.",
+                        name=name,
+                        worlds=[world],
                     )
 
     def refuse_written(self, processes: Sequence[Process], world: int) -> None:
@@ -288,7 +295,9 @@ class Forcing:
                         f"{name} in world {world}. A rate may write nothing, since "
                         "stages run ahead of the step and back: return the rate, and "
                         "let a force model write inputs. The state is as it was before "
-                        "the step."
+                        "the step.",
+                        name=process.name,
+                        worlds=[world],
                     )
 
     # What acts.
@@ -317,7 +326,8 @@ class Forcing:
             added = FunctionForce(model)
         elif not callable(model):
             raise InvalidInputError(
-                f"A force model is called as model(t, sim); got {model!r}."
+                f"A force model is called as model(t, sim); got {model!r}.",
+                name="model",
             )
         attach = getattr(added, "attach", None)
         if attach is not None:
@@ -336,14 +346,16 @@ class Forcing:
         if has_noise and process.num_sources < 1:
             raise InvalidInputError(
                 f"Process {process.name!r} defines diffusion, but its num_sources is "
-                f"{process.num_sources}: say how many noise sources it has."
+                f"{process.num_sources}: say how many noise sources it has.",
+                name="num_sources",
             )
         if process.num_sources:
             _refuse_if_deterministic(process, f"process {process.name!r}", stepper)
         stepper = _need(stepper, f"Process {process.name!r}")
         if process.name in [other.name for other in self.processes]:
             raise InvalidInputError(
-                f"There is a process {process.name!r} already; names must differ."
+                f"There is a process {process.name!r} already; names must differ.",
+                name=process.name,
             )
         process.attach(self.sim)
         self.processes.append(process)
@@ -356,7 +368,8 @@ class Forcing:
         if not isinstance(noise, DrivingNoise):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInputError(
                 "Noise needs num_sources and diffusion(t, sim); got "
-                f"{type(noise).__name__}."
+                f"{type(noise).__name__}.",
+                name="num_sources",
             )
         self.refuse_within_a_step("sim.add_noise")
         _refuse_if_deterministic(noise, f"noise {type(noise).__name__!r}", stepper)
@@ -384,7 +397,8 @@ class Forcing:
         if ledger.is_stepping or ledger.is_evaluating:
             raise InvalidInputError(
                 f"{what} adds to the state, which a force model cannot do while a step "
-                "is running: do it once before stepping."
+                "is running: do it once before stepping.",
+                name=what,
             )
 
     def invalid_worlds(self) -> Tensor | None:
@@ -431,7 +445,8 @@ def _need(stepper: Blocks | None, what: str) -> Blocks:
     if stepper is None:
         raise InvalidInputError(
             f"{what} needs an integrator of simstate's own: MuJoCo's stepper does "
-            "not know that state. Use Simulation(…, integrator=integrate.RK4())."
+            "not know that state. Use Simulation(…, integrator=integrate.RK4()).",
+            name=what,
         )
     return stepper
 
@@ -446,7 +461,8 @@ def _refuse_if_deterministic(
             f"{what[0].upper()}{what[1:]} is stochastic, the integrator {name} is "
             f"deterministic: it would leave the {noise.num_sources} noise sources "
             "out. Use a stochastic scheme, such as integrate.SRIW1() or "
-            "EulerMaruyama()."
+            "EulerMaruyama().",
+            name=what,
         )
 
 

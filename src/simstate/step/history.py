@@ -53,7 +53,9 @@ class History:
         for name, (read, unit) in quantities.items():
             self._reads[name], self.units[name] = read, unit
         if not self._reads:
-            raise InvalidInputError("sim.record needs at least one quantity.")
+            raise InvalidInputError(
+                "sim.record needs at least one quantity.", name="quantities"
+            )
         self._start = sim.time.double().clone()
         self._rows: list[dict[str, Tensor]] = []
         self._open: dict[int, int] = {}

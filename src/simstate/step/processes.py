@@ -73,7 +73,8 @@ class Process(ABC):
         if not name or name in ("qpos", "qvel", "act", "mass"):
             raise InvalidInputError(
                 f"A process needs a unique name, got {name!r}: qpos, qvel, act and "
-                "mass are the mechanics' blocks."
+                "mass are the mechanics' blocks.",
+                name="name",
             )
         self.name = name
         what = f"The initial value of process {name!r}"

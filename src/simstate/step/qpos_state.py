@@ -99,10 +99,13 @@ class QPosState(_OtherNames):
         if not isinstance(value, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInputError(
                 "QPosState takes the positions first, a tensor, then the attitude "
-                f"mode; the name is a keyword, name=…; got {type(value).__name__}."
+                f"mode; the name is a keyword, name=…; got {type(value).__name__}.",
+                name="value",
             )
         if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidInputError(f"name must be a unique text, got {name!r}.")
+            raise InvalidInputError(
+                f"name must be a unique text, got {name!r}.", name="name"
+            )
         self.name = name
         if attitude not in ATTITUDE_MODES:
             raise unknown_name("attitude mode", str(attitude), ATTITUDE_MODES)
@@ -194,7 +197,7 @@ class QPosState(_OtherNames):
 
     def _configured(self) -> mujoco.MjModel:
         if self.model is None:
-            raise InvalidInputError("Call configure(model) first.")
+            raise InvalidInputError("Call configure(model) first.", name="configure")
         return self.model
 
     def _ids(self, ids: list[int]) -> Any:

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from simstate.base.checks import check_finite
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import int_list
+from simstate.step.forces.force_parameters import by_world, numbers
+from simstate.step.stepper_stack import StepperStack
 from simstate.step.stepping_host import SteppingHost
 from simstate.step.timeline import Timeline
+from simstate.world.worlds import worlds_of
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,28 @@ class RunResult:
     """Number of times that each event happened in the run, by its name."""
 
 
-def run_steps(sim: SteppingHost, goal: Tensor, rows: Tensor) -> None:
+def run_until(
+    sim: SteppingHost, steppers: StepperStack, goal: Tensor, rows: Tensor
+) -> RunResult:
+    """Advance worlds to a goal [s], or to the terminal event that comes first."""
+    _check_ahead(sim, goal, rows)
+    is_free = "opt.timestep" not in worlds_of(sim).engine.expanded
+    if is_free and steppers.top is not steppers.timeline:
+        _run_steps(sim, goal, rows)
+    ended = torch.zeros_like(sim.diverged)
+    if not len(_going(sim, goal, ended, rows)):
+        return RunResult(sim.time.double().clone(), ended, {})
+    return _run_timeline(sim, steppers.get_timeline(), goal, rows)
+
+
+def times_of(sim: SteppingHost, what: str, times: float | Tensor) -> Tensor:
+    """Return a finite time for each world [s], float64; (num_envs,)."""
+    values = by_world(sim, what, numbers(times, what))
+    check_finite(values, what, after="")
+    return values
+
+
+def _run_steps(sim: SteppingHost, goal: Tensor, rows: Tensor) -> None:
     """Take all time steps before a goal [s] that nothing can interrupt."""
     none = torch.zeros_like(sim.diverged)
     while len(going := _going(sim, goal, none, rows)):
@@ -36,7 +61,7 @@ def run_steps(sim: SteppingHost, goal: Tensor, rows: Tensor) -> None:
         sim.step(n, going)
 
 
-def run_timeline(
+def _run_timeline(
     sim: SteppingHost, timeline: Timeline, goal: Tensor, rows: Tensor
 ) -> RunResult:
     """Advance worlds to a goal [s], one time step at a time, cut at events."""
@@ -52,7 +77,7 @@ def run_timeline(
     return RunResult(sim.time.double().clone(), ended, happened)
 
 
-def check_ahead(sim: SteppingHost, goal: Tensor, rows: Tensor) -> None:
+def _check_ahead(sim: SteppingHost, goal: Tensor, rows: Tensor) -> None:
     """Raise if the goal of a world [s] is in its past."""
     time = sim.time.double()
     fine = 1e-9 * sim.timestep + 4 * torch.finfo(sim.time.dtype).eps * goal.abs()
@@ -65,12 +90,8 @@ def check_ahead(sim: SteppingHost, goal: Tensor, rows: Tensor) -> None:
         f"which is at t = {float(time[world]):.9g} s: `until` is a simulation time, "
         "not a duration. For a duration use until=sim.time + duration.",
         worlds=int_list(past),
+        name="until",
     )
-
-
-def is_at(sim: SteppingHost, goal: Tensor, rows: Tensor) -> bool:
-    """Return True if all of these worlds have reached a goal [s], or diverged."""
-    return not len(_going(sim, goal, torch.zeros_like(sim.diverged), rows))
 
 
 def _going(sim: SteppingHost, goal: Tensor, ended: Tensor, rows: Tensor) -> Tensor:

@@ -96,7 +96,8 @@ class RungeKuttaStepper:
     def _differing_timesteps(self) -> InvalidInputError:
         return InvalidInputError(
             "simstate's integrators take one time step for all worlds, but "
-            'sim.expand("opt.timestep") made it differ: use integrator=None.'
+            'sim.expand("opt.timestep") made it differ: use integrator=None.',
+            name="opt.timestep",
         )
 
     def bad(self) -> Tensor | None:
@@ -194,7 +195,8 @@ class RungeKuttaStepper:
         del increments, integrals
         raise InvalidInputError(
             f"{self.scheme.name} is deterministic and takes no noise; use a stochastic "
-            "scheme, such as integrate.SRIW1()."
+            "scheme, such as integrate.SRIW1().",
+            name=self.scheme.name,
         )
 
     # In the compiled core.

@@ -14,7 +14,7 @@ from simstate.step.stepper import Stepper
 
 if TYPE_CHECKING:  # the first loads Warp
     from simstate.step.runge_kutta_stepper import RungeKuttaStepper
-    from simstate.step.timeline import Timeline
+    from simstate.step.stepper_stack import StepperStack
 
 
 class StepRecorder(Protocol):
@@ -79,16 +79,16 @@ class SteppingHost(Host, Protocol):
         ...
 
 
+def steppers_of(sim: Any) -> StepperStack:
+    """Return the steppers of a simulation, for simstate's own modules."""
+    return sim._steppers
+
+
 def stepper_of(sim: Any) -> Stepper:
-    """Return the stepper of a simulation, for simstate's own modules."""
-    return sim._stepper
+    """Return the stepper that advances a simulation, for simstate's own modules."""
+    return steppers_of(sim).top
 
 
 def forcing_of(sim: Any) -> Forcing:
     """Return what acts on the worlds of a simulation, for simstate's own modules."""
     return sim._forcing
-
-
-def timeline_of(sim: Any) -> Timeline | None:
-    """Return the events, tasks and histories of a simulation; None: there are none."""
-    return sim._timeline

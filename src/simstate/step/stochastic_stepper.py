@@ -165,7 +165,8 @@ class StochasticStepper(RungeKuttaStepper):
                 raise InvalidInputError(
                     f"These worlds were saved when {step} of {count} steps of "
                     "prescribed noise were done, which is not the noise that is here: "
-                    f"prescribe the {count - step} that are left."
+                    f"prescribe the {count - step} that are left.",
+                    name="noise",
                 )
             given, integrals = self._prescribed
             if given.shape[2] != sources:

@@ -481,12 +481,15 @@ class Timeline:
             if bool(written.any()):
                 raise InvalidInputError(
                     f"{what} wrote to world {int(written.nonzero()[0])}, but was "
-                    f"called for {_some(ids)}: write only the env_ids that it is given."
+                    f"called for {_some(ids)}: write only the env_ids that it is "
+                    "given.",
+                    name=what,
                 )
         if not torch.equal(now, self._time):
             raise InvalidInputError(
                 f"{what} changed the time of a world, by a reset perhaps, in the "
-                "middle of a step. Let the event be terminal, and reset after the run."
+                "middle of a step. Let the event be terminal, and reset after the run.",
+                name="time",
             )
         if self._worlds.fresh.constants_are_behind:  # the rest of the step needs them
             self._worlds.fresh.refresh_constants()
@@ -514,10 +517,13 @@ class Timeline:
 
     def _endless(self) -> SimStateError:
         names = ", ".join(repr(event.name) for event in self.events)
+        world = int(self._num_events.argmax())
         return SimStateError(
-            f"World {int(self._num_events.argmax())} has come to {MOST_EVENTS} events "
+            f"World {world} has come to {MOST_EVENTS} events "
             f"within one time step: one of {names} happens again as soon as it has "
-            "happened. Let its action end that, or make it terminal."
+            "happened. Let its action end that, or make it terminal.",
+            name="events",
+            worlds=[world],
         )
 
 

@@ -189,7 +189,8 @@ def check_differentiable(sim: Simulation, of: object) -> None:
     if sim.dtype != torch.float64:
         raise InvalidInputError(
             "Differences of float32 have no more than three digits: use "
-            'engine="native" for derivatives.'
+            'engine="native" for derivatives.',
+            name="engine",
         )
     if of == "state" and forcing_of(sim).mass_flow is not None:
         raise InvalidInputError(

@@ -71,7 +71,9 @@ class DifferentiableRollout:
         has_shape("state", state, (count, self.size))
         has_shape("controls", controls, (count, "T", nu))
         if not controls.shape[1]:
-            raise InvalidInputError("controls have T = 0 steps: give one or more.")
+            raise InvalidInputError(
+                "controls have T = 0 steps: give one or more.", name="controls"
+            )
         values: list[Tensor] = []
         for name, value in parameters.items():
             if name not in self._names:
@@ -212,7 +214,8 @@ def differentiable(
     if wrong:
         raise InvalidInputError(
             f"parameters may not contain {listed(wrong)}: states and controls are "
-            "arguments of every call."
+            "arguments of every call.",
+            name="parameters",
         )
     if names:  # they are checked, and become per-world parameters
         perturbations(sim, names, StateVector(sim))

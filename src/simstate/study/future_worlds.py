@@ -31,6 +31,7 @@ from simstate.simulation import Simulation
 from simstate.state import Snapshot, take_snapshot
 from simstate.step.history import Recorded
 from simstate.study import scratch_worlds as scratch
+from simstate.study.rollout import advance
 from simstate.study.scratch_worlds import Make, is_env, ledger_of, sim_of
 from simstate.world.worlds import worlds_of
 
@@ -190,7 +191,8 @@ class _Run:
         if ledger.open:
             raise InvalidInputError(
                 "study.futures was called by a term, a force model or an event: a step "
-                "is running."
+                "is running.",
+                name="futures",
             )
         count = sim.num_envs
         given = _shaped_controls(target, controls, count)
@@ -198,10 +200,13 @@ class _Run:
         _, futures_each, horizon, _ = given.shape
         if horizon % every:
             raise InvalidInputError(
-                f"every={every} does not divide the horizon of {horizon} steps."
+                f"every={every} does not divide the horizon of {horizon} steps.",
+                name="every",
             )
         if cost is not None and not callable(cost):
-            raise InvalidInputError(f"cost must be a function of sim, got {cost!r}.")
+            raise InvalidInputError(
+                f"cost must be a function of sim, got {cost!r}.", name="cost"
+            )
         chosen = _checked_seeds(seeds, count, futures_each)
         total = count * futures_each
         room = _room(target, read, total, horizon, every)
@@ -217,13 +222,12 @@ class _Run:
         each, device = self.controls.shape[1], self.controls.device
         found = _Found(each * self.worlds, device)
         ends: list[Snapshot] = []
-        parts = _parts(self.controls, self.every)
         for begin in range(0, found.total, self.rows):
             numbers = torch.arange(begin, begin + self.rows, device=device)
             numbers %= found.total
             found.rows = slice(begin, min(begin + self.rows, found.total))
             self._branch(host, numbers)
-            self._step(host, numbers, parts, found)
+            self._step(host, numbers, found)
             worlds = worlds_of(sim_of(host))
             kept = worlds.select(slice(0, found.count))
             ends.append(take_snapshot(worlds, kept, scratch.owners_of(host)))
@@ -258,26 +262,30 @@ class _Run:
             pairs = zip(int_list(seeds), int_list(worlds), strict=True)
             sim_of(host).numpy_rng.seed([seed + first + w for seed, w in pairs])
 
-    def _step(self, host: Any, numbers: Tensor, parts: Parts, found: _Found) -> None:
+    def _step(self, host: Any, numbers: Tensor, found: _Found) -> None:
         """Step the futures of a chunk through the horizon."""
         sim = sim_of(host)
         reads = reads_of(sim, self.read, "read")
         worlds = numbers % self.worlds % len(self.controls)
         controls = self.controls[worlds, numbers // self.worlds]
+        horizon = controls.shape[1]
+        every = self.every if reads or self.cost is not None else horizon
         going = torch.ones_like(sim.diverged)
-        for sample, steps in enumerate(parts):
-            for h, n in steps:
-                result = scratch.step(host, controls[:, h], n)
-                if result is not None:
-                    found.keep_task(result[1:4], h, controls.shape[1])
+        for begin in range(0, horizon, every):
+            if is_env(host):
+                for h in range(begin, begin + every):
+                    result = scratch.step(host, controls[:, h])
+                    found.keep_task(result[1:4], h, horizon)
                     if self.cost is None:
                         reward = torch.where(going, result[1].double(), 0.0)
                         found.add_cost(-reward)
                     going &= ~(result[2] | result[3])
                     found.mark(sim.divergence.new)
+            else:
+                advance(sim, controls[:, begin : begin + every])
             for name, (function, _) in reads.items():
                 value = _checked(function(sim), name, sim)
-                found.keep(name, value, sample, len(parts))
+                found.keep(name, value, begin // every, horizon // every)
             if self.cost is not None:
                 found.add_cost(_checked(self.cost(sim), "the cost", sim, ()))
         found.mark(sim.diverged)
@@ -317,23 +325,6 @@ class _Found:
     def mark(self, diverged: Tensor) -> None:
         """Mark futures of the chunk that have diverged."""
         self.diverged[self.rows] |= diverged[: self.count]
-
-
-Parts: TypeAlias = "list[list[tuple[int, int]]]"
-"""For each sample the steps (h, n): n time steps under control h."""
-
-
-def _parts(controls: Tensor, every: int) -> Parts:
-    """Return the steps; controls that are held up to a sample are one call."""
-    worlds, each, horizon, width = controls.shape
-    if every == 1:
-        return [[(h, 1)] for h in range(horizon)]
-    blocks = controls.reshape(worlds * each, horizon // every, every, width)
-    held = (blocks == blocks[:, :, :1]).flatten(2).all(dim=2).all(dim=0)
-    return [
-        [(h, every)] if bool(is_held) else [(h + i, 1) for i in range(every)]
-        for h, is_held in zip(range(0, horizon, every), held, strict=True)
-    ]
 
 
 def _checked(value: Any, name: str, sim: Simulation, tail: Any = None) -> Tensor:
@@ -417,7 +408,8 @@ def _room(target: Any, read: Recorded, total: int, horizon: int, every: int) -> 
             f"{total} futures of {horizon} steps with {numbers} values per sample need "
             f"about {readable(kept)}, and {readable(free)} are free: use fewer "
             "futures, a shorter horizon, fewer quantities or a larger every=. Nothing "
-            "was done."
+            "was done.",
+            name="memory",
         )
     per_row = native_bytes(sim.model) + 4 * held
     return max(1, min(_CACHED_ROWS, (free - kept) // (2 * per_row)))

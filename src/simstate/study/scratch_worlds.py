@@ -21,7 +21,9 @@ from torch import Tensor
 
 from simstate.base.errors import InvalidInputError, listed, warn
 from simstate.simulation import Simulation
-from simstate.step.stepping_host import forcing_of, timeline_of
+from simstate.step.mujoco_stepper import MujocoStepper
+from simstate.step.stepping_host import forcing_of, steppers_of
+from simstate.study.rollout import hold
 from simstate.world import Ledger, Owner, Slot
 from simstate.world.worlds import worlds_of
 
@@ -44,7 +46,8 @@ def sim_of(target: Any) -> Simulation:
     found = target if isinstance(target, Simulation) else getattr(target, "sim", None)
     if not isinstance(found, Simulation):
         raise InvalidInputError(
-            f"study.futures takes a Simulation or an Env, got {type(target).__name__}."
+            f"study.futures takes a Simulation or an Env, got {type(target).__name__}.",
+            name="target",
         )
     return found
 
@@ -191,9 +194,9 @@ def scratch_of(target: Any, rows: int, make: Make | None, first: Tensor) -> Any:
 
 def _is_plain(sim: Any) -> bool:
     """Return True if a simulation is what its constructor made of its scene."""
-    stepper = sim._stepper
-    is_own = stepper is timeline_of(sim) or stepper is sim._integration
-    is_own = is_own or type(stepper).__name__ == "MujocoStepper"
+    steppers = steppers_of(sim)
+    is_own = steppers.top in (steppers.timeline, steppers.integration)
+    is_own = is_own or isinstance(steppers.top, MujocoStepper)
     return is_own and not _acting(sim)
 
 
@@ -202,11 +205,11 @@ def _acting(sim: Any) -> tuple[int, ...]:
 
     Ids and not references, which would keep the simulation from being collected.
     """
-    forcing, timeline = forcing_of(sim), timeline_of(sim)
+    forcing, steppers = forcing_of(sim), steppers_of(sim)
     added = [*forcing.models, *forcing.processes, *forcing.noises]
-    added += [forcing.mass_flow, sim._coupled]
-    if timeline is not None:
-        added += [*timeline.events, *timeline.tasks]
+    added += [forcing.mass_flow, steppers.coupled]
+    if steppers.timeline is not None:
+        added += [*steppers.timeline.events, *steppers.timeline.tasks]
     return tuple(id(one) for one in added if one is not None)
 
 
@@ -216,7 +219,8 @@ def _build(target: Any, rows: int, make: Make | None, first: Tensor) -> Any:
     if sim_of(made).num_envs != rows or is_env(made) != is_env(target):
         kind = "Env" if is_env(target) else "Simulation"
         raise InvalidInputError(
-            f"make({rows}) must return {kind}(…) with {rows} worlds, got {made!r}."
+            f"make({rows}) must return {kind}(…) with {rows} worlds, got {made!r}.",
+            name="make",
         )
     sim_of(made).on_divergence = "mask"
     if isinstance(target, Simulation) and make is None:
@@ -228,7 +232,8 @@ def _build(target: Any, rows: int, make: Make | None, first: Tensor) -> Any:
         raise InvalidInputError(
             f"make({rows}) built worlds that do not continue as the original ones: "
             f"after one step {listed(different)} differ. Build the same scene, "
-            "integrator, forces, events and memory, in the same order."
+            "integrator, forces, events and memory, in the same order.",
+            name="make",
         )
     warn(
         f"Scratch worlds of this task do not continue as its own ones: after one step "
@@ -268,19 +273,16 @@ def _is_same(one: Tensor, two: Tensor) -> bool:
     return one.cpu().numpy().tobytes() == two.cpu().numpy().tobytes()
 
 
-def step(host: Any, controls: Tensor, n: int = 1) -> Any:
-    """Advance all worlds of a host under controls or actions; shape (rows, k).
+def step(host: Any, controls: Tensor) -> Any:
+    """Take a step under controls or actions; shape (rows, k).
 
-    A simulation takes n time steps, an environment one step, whose result is returned.
+    The result is that of an environment's step, or None.
     """
-    if is_env(host):
-        if ledger_of(host).open:
-            return host._step_ahead(controls)
-        return host.step(controls)
-    sim: Any = host
-    sim.data.ctrl.copy_(controls)
-    sim._step_ahead(n)
-    return None
+    if not is_env(host):
+        return hold(host, controls, 1)
+    if ledger_of(host).open:
+        return host._step_ahead(controls)
+    return host.step(controls)
 
 
 def _mirror(target: Any, made: Any) -> bool:

@@ -104,7 +104,8 @@ def load_networks(algorithm: Any, cfg: TrainCfg, path: Path) -> None:
     except (KeyError, TypeError, AttributeError, RuntimeError) as error:
         raise SnapshotError(
             f"The networks of {str(path)!r} do not fit this run: their sizes, and "
-            f"what they observe and do, must be the same. {error}"
+            f"what they observe and do, must be the same. {error}",
+            name=str(path),
         ) from error
 
 
@@ -118,7 +119,8 @@ def load_teacher(algorithm: Any, teacher: Content, name: str) -> None:
         raise SnapshotError(
             f"The teacher {name!r} does not fit this task: its group "
             f"{cfg.actor_group!r} and the actions must be the same as in its own. "
-            f"{error}"
+            f"{error}",
+            name="teacher",
         ) from error
 
 
@@ -160,7 +162,8 @@ def check_kind(saved: TrainCfg, now: TrainCfg) -> None:
         if had != has:
             raise SnapshotError(
                 f"The checkpoint is of a run with train.{name} = {had!r}, and this one "
-                f"has {has!r}: {reason}. Resume it as it began, or start a new run."
+                f"has {has!r}: {reason}. Resume it as it began, or start a new run.",
+                name=name,
             )
 
 

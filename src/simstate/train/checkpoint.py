@@ -43,7 +43,7 @@ def read_checkpoint(path: Path) -> Content:
         return cast("Content", content)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise SnapshotError(
-            f"{str(path)!r} is not a checkpoint of simstate: {error!r}."
+            f"{str(path)!r} is not a checkpoint of simstate: {error!r}.", name=str(path)
         ) from error
 
 
@@ -54,13 +54,15 @@ def find_checkpoint(path: Path) -> Path:
     if not path.is_dir():
         raise SnapshotError(
             f"There is no folder {str(path)!r}: name a run's folder or a checkpoint "
-            "model_….npz in it."
+            "model_….npz in it.",
+            name=str(path),
         )
     found = _checkpoints(path)
     if not found:
         raise SnapshotError(
             f"There is no checkpoint model_….npz in {str(path)!r}: one is written "
-            "every --save-every updates, on Ctrl-C and at the end."
+            "every --save-every updates, on Ctrl-C and at the end.",
+            name=str(path),
         )
     return found[max(found)]
 

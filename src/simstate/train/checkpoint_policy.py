@@ -54,7 +54,8 @@ class Policy:
             raise SnapshotError(
                 f"The checkpoint is of task {cfg.task!r}, and its network does not fit "
                 f"this environment, which has observations {shapes} and "
-                f"{env.action_dim} actions."
+                f"{env.action_dim} actions.",
+                name=cfg.task,
             ) from error
         self.network.eval()
 

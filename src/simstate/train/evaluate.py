@@ -60,12 +60,14 @@ def evaluate(env: Env, act: Act, seconds: float) -> Evaluation:
     if env.auto_reset:
         raise InvalidInputError(
             "evaluate looks at worlds before they are reset: make the Env with "
-            "auto_reset=False."
+            "auto_reset=False.",
+            name="auto_reset",
         )
     steps = round(seconds / env.step_dt)
     if steps < 1:
         raise InvalidInputError(
-            f"seconds must be at least one step of {env.step_dt:g} s, got {seconds}."
+            f"seconds must be at least one step of {env.step_dt:g} s, got {seconds}.",
+            name="seconds",
         )
     seen, _ = env.reset()
     running = torch.ones_like(env.terminated)

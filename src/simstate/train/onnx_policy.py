@@ -129,7 +129,8 @@ def _pictures(session: Any, specs: dict[str, ObservationSpec], path: str) -> lis
     if wanted != here:
         raise InvalidInputError(
             f"The pictures of {path!r} are not this environment's: it has {wanted}, "
-            f"and the environment {here}."
+            f"and the environment {here}.",
+            name="pictures",
         )
     return list(here)
 
@@ -141,6 +142,7 @@ def _order(wanted: list[str], have: list[str], what: str, path: str) -> list[int
     if only_there or only_here or len(wanted) != len(have):
         raise InvalidInputError(
             f"The {what} of {path!r} are not this environment's. Only on one side: "
-            f"{listed(only_there)}. Only on the other: {listed(only_here)}."
+            f"{listed(only_there)}. Only on the other: {listed(only_here)}.",
+            name=what,
         )
     return [have.index(name) for name in wanted]

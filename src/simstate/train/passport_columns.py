@@ -147,7 +147,8 @@ def check_rate(step_dt: float, env: Env, path: str) -> None:
     if abs(step_dt - env.step_dt) > 1e-9:
         raise InvalidInputError(
             f"{path!r} was trained to act every {step_dt:g} s, this environment every "
-            f"{env.step_dt:g} s."
+            f"{env.step_dt:g} s.",
+            name="step_dt",
         )
 
 
@@ -169,7 +170,8 @@ def check_fit(passport: Passport, env: Env, group: str, path: str) -> None:
             raise InvalidInputError(
                 f"The passport of {path!r} does not fit this environment: {kind} "
                 f"{listed(faults)}. Play it in the task that it was trained for, "
-                "without settings that change these."
+                "without settings that change these.",
+                name=kind,
             )
 
 

@@ -99,10 +99,12 @@ def signals_of(log: Log, passport: Passport) -> LogSignals:
             f"{log.source} has none of the signals of the passport, which are "
             f"{', '.join([*wanted, QUATERNION, ACTION])}; it has "
             f"{', '.join(log.columns)}. Rename its columns (--rename q=joint_pos); "
-            "headings of a table are joint_pos[NAME], with the joint's name."
+            "headings of a table are joint_pos[NAME], with the joint's name.",
+            name=log.source,
         )
     missing = [name for name in (*wanted, ACTION) if name not in found]
-    _check_names([name for name in log.columns if name not in found], missing, log)
+    known = {*found, *([target.name] if target is not None else [])}
+    _check_names([name for name in log.columns if name not in known], missing, log)
     signals = _at_steps(found, passport.step_dt)
     signals.missing = missing
     return signals
@@ -172,7 +174,8 @@ def _ordered(log: Log, column: LogColumn, parts: list[str]) -> Array:
         raise InvalidInputError(
             f"Column {column.name!r} of {log.source} has {column.width} components "
             f"without names, and the passport {len(parts)}: {', '.join(parts)}. Name "
-            "them in the log."
+            "them in the log.",
+            name=column.name,
         )
     return column.values
 

@@ -192,7 +192,8 @@ class PassportPolicy:
             raise InvalidInputError(
                 f"The network of {str(self.path)!r} does not reproduce the proof in "
                 f"its passport: actions differ by {error:.3g}. The weights are not "
-                "those that were exported: export the policy again."
+                "those that were exported: export the policy again.",
+                name="proof",
             )
         return error
 
@@ -213,7 +214,8 @@ class PassportPolicy:
                 f"The network of {str(self.path)!r} does not fit its passport, which "
                 f"has columns {wanted}; the network has {sizes}"
                 f"{f' and lacks {sorted(missing)}' if missing else ''}. The file was "
-                f"altered. {_WITHOUT}"
+                f"altered. {_WITHOUT}",
+                name="network",
             )
 
 
@@ -229,13 +231,16 @@ def passport_of(session: Any, path: str) -> Passport:
         origin = "was exported by an earlier version of simstate"
         if "observation_names" not in metadata:
             origin = "is not a policy that simstate exported"
-        raise InvalidInputError(f"{path!r} has no passport: it {origin}. {_WITHOUT}")
+        raise InvalidInputError(
+            f"{path!r} has no passport: it {origin}. {_WITHOUT}", name="passport"
+        )
     try:
         return Passport.from_json(json.loads(metadata[KEY]))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidInputError(
             f"The passport of {path!r} is damaged, or of another version: {error!r}. "
-            f"{_WITHOUT}"
+            f"{_WITHOUT}",
+            name="passport",
         ) from error
 
 

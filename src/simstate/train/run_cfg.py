@@ -108,7 +108,7 @@ class RunCfg:
             return RunCfg(**settings)
         except (KeyError, TypeError, ValueError) as error:
             raise SnapshotError(
-                f"The checkpoint does not say what run it is of: {error!r}."
+                f"The checkpoint does not say what run it is of: {error!r}.", name="run"
             ) from error
 
     def as_dict(self) -> Content:

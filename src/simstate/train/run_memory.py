@@ -37,7 +37,8 @@ def check_memory(cfg: RunCfg) -> None:
         raise InvalidInputError(
             f"{count:,} worlds with {cfg.train.steps_per_env} steps of experience each "
             f"need about {readable(each * count)}, and {readable(free)} are free: "
-            f"at most {int(free // each):,} worlds fit ({each / 1e3:.1f} kB each)."
+            f"at most {int(free // each):,} worlds fit ({each / 1e3:.1f} kB each).",
+            name="num_envs",
         )
 
 

@@ -101,7 +101,8 @@ class SymmetricNetworks:
                     f"{source} has networks that are not symmetric (a weight differs "
                     f"from its mirror image by {gap:.2g}), and this run has "
                     "train.symmetric: gradients averaged with their mirror images "
-                    "would not make them so. Start a new run, or leave out symmetric."
+                    "would not make them so. Start a new run, or leave out symmetric.",
+                    name="symmetric",
                 )
 
 

@@ -87,5 +87,6 @@ def _needs_view() -> Generator[None]:
             raise
         raise InvalidInputError(
             f"The viewer needs {error.name!r}, which is not installed: "
-            "pip install 'simstate[view]' brings it."
+            "pip install 'simstate[view]' brings it.",
+            name="view",
         ) from error

@@ -97,7 +97,7 @@ class ComparedCourse(Course):
         What is compared stays: each has its own parameters and settings.
         """
         if self.timeline is not None:
-            raise InvalidInputError("Recordings are not changed.")
+            raise InvalidInputError("Recordings are not changed.", name="join")
         self.second.take_state(self.first, env_ids)
 
     def snapshot(self, env_ids: Sequence[int] | None = None) -> Snapshot:
@@ -238,16 +238,19 @@ def check_alike(first: Course, second: Course, label: str) -> None:
     if ours["sizes"] != theirs["sizes"] or ours["names"] != theirs["names"]:
         raise InvalidInputError(
             f"{label} is of another model: only worlds with the same bodies and joints "
-            "can be compared."
+            "can be compared.",
+            name="model",
         )
     counts = first.worlds.num_envs, second.worlds.num_envs
     if counts[0] != counts[1]:
         raise InvalidInputError(
             f"There are {counts[0]} worlds here and {counts[1]} in {label}: both sides "
-            "need the same number."
+            "need the same number.",
+            name="num_envs",
         )
     if (first.timeline is None) != (second.timeline is None):
         raise InvalidInputError(
             "A recording is compared with another one, or with its own inputs on "
-            "another engine or simulator; not with worlds that step by themselves."
+            "another engine or simulator; not with worlds that step by themselves.",
+            name="recording",
         )

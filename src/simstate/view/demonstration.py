@@ -56,7 +56,9 @@ class HandDemonstration:
     def start(self, world: int) -> None:
         """Reset a world, and record it from there on."""
         if self._recorder is not None:
-            raise InvalidInputError("A demonstration is being recorded: stop it first.")
+            raise InvalidInputError(
+                "A demonstration is being recorded: stop it first.", name="start"
+            )
         self._course.reset([world])
         folder = self._open.enter_context(tempfile.TemporaryDirectory())
         self._path = Path(folder) / NAME
@@ -65,7 +67,7 @@ class HandDemonstration:
     def stop(self) -> bytes:
         """End the recording; return its file."""
         if self._recorder is None:
-            raise InvalidInputError("No demonstration is being recorded.")
+            raise InvalidInputError("No demonstration is being recorded.", name="stop")
         try:
             self._recorder.close()
             return self._path.read_bytes()

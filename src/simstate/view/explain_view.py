@@ -54,7 +54,9 @@ def element_text(seen: OneWorld, explanation: Explanation, name: str) -> str:
         raise unknown_name("field", field, RAW_FIELDS)
     found = explanation.select(name)
     if len(found) > 12:
-        raise InvalidInputError(f"{name} has {len(found)} elements: name some of them.")
+        raise InvalidInputError(
+            f"{name} has {len(found)} elements: name some of them.", name=name
+        )
     return "\n\n".join(_element_line(seen, one.name, explanation) for one in found)
 
 

@@ -130,12 +130,14 @@ class Offscreen:
         side = math.isqrt(cfg.supersampling)
         if min(cfg.size) < 8 or max(cfg.size) * side > 8192:
             raise InvalidInputError(
-                f"A picture has 8 … {8192 // side} pixels a side, got {cfg.size}."
+                f"A picture has 8 … {8192 // side} pixels a side, got {cfg.size}.",
+                name="size",
             )
         ids = self._worlds
         if not ids or not all(0 <= w < parts.num_envs for w in ids):
             raise InvalidInputError(
-                f"Worlds to draw are some of 0 … {parts.num_envs - 1}, got {ids}."
+                f"Worlds to draw are some of 0 … {parts.num_envs - 1}, got {ids}.",
+                name="worlds",
             )
         return {name: draws[name] for name in cfg.overlays}
 
@@ -292,7 +294,8 @@ def check_renderer(name: str) -> None:
         raise unknown_name("renderer", name, get_args(RendererName))
     if name == "opengl" and opengl.context() is None:
         raise InvalidInputError(
-            f"No OpenGL library works here. {opengl.REMEDY}; or use renderer='auto'."
+            f"No OpenGL library works here. {opengl.REMEDY}; or use renderer='auto'.",
+            name="renderer",
         )
 
 

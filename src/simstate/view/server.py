@@ -60,7 +60,8 @@ def start_server(
     if not token.replace("-", "").replace("_", "").isalnum() or not token.isascii():
         raise InvalidInputError(
             "A token is made of letters, digits, '-' and '_', since it is part of an "
-            f"address; got {token!r}."
+            f"address; got {token!r}.",
+            name="token",
         )
     guard = Guard(host, token)
     with _starting, _guarded(guard), contextlib.redirect_stdout(io.StringIO()):
@@ -190,7 +191,9 @@ def _remove_handlers(server: viser.ViserServer) -> None:
         handlers[kind] = [_logged(one) for one in several]
 
     def no_tunnel(*_: Any, **__: Any) -> None:
-        raise InvalidInputError("The viewer is not shared by a tunnel: use --host.")
+        raise InvalidInputError(
+            "The viewer is not shared by a tunnel: use --host.", name="tunnel"
+        )
 
     server.request_share_url = no_tunnel
     server.gui.configure_theme(show_share_button=False, show_logo=False)

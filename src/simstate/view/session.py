@@ -128,7 +128,7 @@ class Session:
             self.course.go_to(self.course.at - 1)
             return
         if not self._past:
-            raise InvalidInputError("There is nothing to go back to.")
+            raise InvalidInputError("There is nothing to go back to.", name="back")
         self.course.recall(self._past.pop())
 
     def go_to(self, step: int) -> None:

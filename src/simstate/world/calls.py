@@ -152,7 +152,8 @@ def wrong_thread(what: str) -> ThreadError:
     """Return the error for a thread that interferes with the call of another."""
     return ThreadError(
         f"{what} is running in another thread. A simulation belongs to one thread at a "
-        "time: wait for it, or use one Simulation for each."
+        "time: wait for it, or use one Simulation for each.",
+        name=what,
     )
 
 

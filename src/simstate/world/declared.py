@@ -133,7 +133,8 @@ class Declared:
         """Return the error for a write to the value, and forget what was written."""
         reader.memo.clear()  # others may be views of the same memory
         label = reader.label_of(self.name)
-        return InvalidInputError(self._refusal.format(label=label, entity=reader.name))
+        text = self._refusal.format(label=label, entity=reader.name)
+        return InvalidInputError(text, name=self.name)
 
 
 class Reader(ReadOwner):

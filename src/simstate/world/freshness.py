@@ -185,7 +185,7 @@ class Freshness:
             self.refresh(stage)
         elif self.mode == "strict":
             what = name if owner is None else owner.label_of(name)
-            raise StaleReadError(self._stale_message(stage, what))
+            raise StaleReadError(self._stale_message(stage, what), name=name)
 
     def refresh(self, stage: Stage) -> None:
         """Compute what is behind up to `stage`, in the worlds where it is behind."""

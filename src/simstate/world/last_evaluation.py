@@ -67,7 +67,8 @@ class LastEvaluation:
         if found is None:
             raise InvalidInputError(
                 f"sim.last_evaluated.{name} is not kept: call "
-                f'sim.keep_evaluated("{name}") before the steps it is read after.'
+                f'sim.keep_evaluated("{name}") before the steps it is read after.',
+                name=name,
             )
         return found
 

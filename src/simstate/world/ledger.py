@@ -184,7 +184,7 @@ class Ledger(Registry):
         parameters: bool,
         trees: Trees = None,
     ) -> None:
-        ids = None if rows is None or rows.is_all else rows.tensor(self.device)
+        ids = None if rows is None else rows.ids_or_none(self.device)
         self.listener(stage, ids, reason, parameters, trees)
 
     def observe(self) -> None:
@@ -239,14 +239,16 @@ class Ledger(Registry):
                 f"A force model wrote to {slot.label}. It may write inputs alone "
                 "(ctrl, qfrc_applied, xfrc_applied, mass rates): stages run ahead and "
                 "back again, so that it would move a state which is only tried out. "
-                "What has memory is a Process (sim.add_process)."
+                "What has memory is a Process (sim.add_process).",
+                name=slot.label,
             )
 
     def _refuse_rewriting(self, what: str) -> None:
         if self.is_evaluating:
             raise InvalidInputError(
                 f"A force model {what} worlds. It may write inputs alone: stages run "
-                "ahead and back again, so that it would be undone or done many times."
+                "ahead and back again, so that it would be undone or done many times.",
+                name="force model",
             )
 
     # Copies.
@@ -468,7 +470,8 @@ class Ledger(Registry):
         if [call for call in self.open if call.scope in ("step", "run")]:
             raise InvalidInputError(
                 f"{what} was called within a step, by a force model or a process: "
-                "they are evaluated at a stage that is only tried out."
+                "they are evaluated at a stage that is only tried out.",
+                name=what,
             )
 
     @property

@@ -63,7 +63,8 @@ class NumpyStreams:
         if len(seeds) != len(worlds):
             raise InvalidInputError(
                 f"seed must be one number, or one for each of the {len(worlds)} "
-                f"worlds; got {len(seeds)}."
+                f"worlds; got {len(seeds)}.",
+                name="seed",
             )
         for world, value in zip(worlds, seeds, strict=True):
             self._write(world, PCG64(SeedSequence(value)))

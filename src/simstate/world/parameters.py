@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.base.checks import check_finite
+from simstate.base.checks import check_finite, instance_of
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Ids, Selection, Values, as_values, select
 from simstate.engine import CONSTANT_INPUTS, Engine, Stage
@@ -84,6 +84,7 @@ class ModelParameters(ReadOwner):
         self, name: str, values: Values, element_ids: Ids, rows: Selection
     ) -> None:
         """Write a parameter of some elements in some worlds, checked; (n, E, …)."""
+        instance_of("The name of a parameter", name, str)
         engine = self._engine
         tensor = engine.expanded.get(name)
         if tensor is None:  # a rejected write leaves it shared by all worlds

@@ -196,7 +196,8 @@ class Registry(ABC):
         if self.is_stepping:
             raise InvalidInputError(
                 f"{slot.label} would add to what a world is, which cannot be done "
-                "while a step is running: do it once before stepping."
+                "while a step is running: do it once before stepping.",
+                name=slot.label,
             )
 
     def _arena(self, slot: Slot, width: int, like: Tensor) -> Arena:

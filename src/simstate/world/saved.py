@@ -33,7 +33,8 @@ def check_saved(
             raise SnapshotError(
                 f"What was saved does not fit: {listed(names)} {what}. Use the "
                 "same task, terms, integrator and processes as then. Nothing was "
-                "written."
+                "written.",
+                name=names[0],
             )
     for name, value in values.items():
         slot = registry.slots[name]
@@ -41,12 +42,14 @@ def check_saved(
         if tuple(value.shape) != want:
             raise SnapshotError(
                 f"{name!r} was saved with shape {tuple(value.shape)}, here it is "
-                f"{want}. Nothing was written."
+                f"{want}. Nothing was written.",
+                name=name,
             )
         if _family(value.dtype) != _family(slot.tensor.dtype):
             raise SnapshotError(
                 f"{name!r} was saved as {value.dtype}, here it is "
-                f"{slot.tensor.dtype}. Nothing was written."
+                f"{slot.tensor.dtype}. Nothing was written.",
+                name=name,
             )
     for name, value in values.items():
         slot = registry.slots[name]
@@ -81,7 +84,8 @@ def _check_finite(slot: Slot, value: Tensor, diverged: Tensor | None) -> None:
         raise SnapshotError(
             f"{slot.name!r} was saved with a number that is not finite, in row "
             f"{int(bad.nonzero()[0])}, whose world is not marked as diverged. "
-            "Nothing was written."
+            "Nothing was written.",
+            name=slot.name,
         )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal, TypeAlias, get_args
 
 import torch
 from torch import Tensor
 
-from simstate.base.checks import whole_number
+from simstate.base.checks import one_of, whole_number
 from simstate.base.errors import InvalidInputError, SnapshotError
 from simstate.engine import Stage
 from simstate.world.ledger import Ledger
@@ -26,6 +27,8 @@ DTYPES = (
     torch.bool,
 )
 """Dtypes of a slot: those that NumPy also has."""
+StageName: TypeAlias = Literal["position", "velocity", "acceleration"]
+"""The first stage that depends on a value."""
 
 
 def user_memory(
@@ -36,12 +39,16 @@ def user_memory(
     shape: Sequence[int],
     dtype: torch.dtype,
     reset: Reset,
-    stage: Stage | None,
+    stage_name: StageName | None,
     unit: str,
     axes: str,
     shared: bool,
 ) -> Tensor:
     """The tensor of the slot `place/name`, made by the first call."""
+    stage = None
+    if stage_name is not None:
+        one_of("stage", stage_name, get_args(StageName))
+        stage = Stage[stage_name.upper()]
     if ledger.open:
         ledger.calls.recover()
     size = _check(name, shape, dtype)
@@ -140,7 +147,8 @@ def _make_shared(
     if callable(reset):
         raise InvalidInputError(
             f"The memory {name!r} is shared by all worlds, so no reset changes it: "
-            "give reset= a value to start with, not a function."
+            "give reset= a value to start with, not a function.",
+            name="reset",
         )
     value = 0.0 if reset is None else reset
     start = rows_for(name, value, 1, shape, dtype, torch.device("cpu"))
@@ -154,17 +162,20 @@ def _check(name: object, shape: object, dtype: object) -> tuple[int, ...]:
     """The shape, if name, shape and dtype make a slot."""
     if not isinstance(name, str) or not name or "/" in name:
         raise InvalidInputError(
-            f'The name of a memory must be words without "/", got {name!r}.'
+            f'The name of a memory must be words without "/", got {name!r}.',
+            name="name",
         )
     if dtype not in DTYPES:
         raise InvalidInputError(
             f"The dtype of memory {name!r} must be one of torch's that NumPy has, too "
-            f"(float64 … bool), got {dtype!r}."
+            f"(float64 … bool), got {dtype!r}.",
+            name="dtype",
         )
     if not isinstance(shape, Sequence) or isinstance(shape, str):
         raise InvalidInputError(
             f"The shape of memory {name!r} is that of one world's numbers, such as () "
-            f"or (3,); got {shape!r}."
+            f"or (3,); got {shape!r}.",
+            name="shape",
         )
     sizes: Sequence[object] = shape  # pyright: ignore[reportUnknownVariableType]
     return tuple(whole_number(f"A size of memory {name!r}", n, 0) for n in sizes)

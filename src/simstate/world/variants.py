@@ -69,7 +69,8 @@ def _changes(worlds: Worlds, variant: mujoco.MjModel) -> dict[str, np.ndarray]:
         raise ModelError(
             "The variant is not the same scene with other meshes, sizes, masses or "
             f"colours; what differs is structure: {listed(structure, 6)}.{hint} "
-            "Nothing was written."
+            "Nothing was written.",
+            name=structure[0],
         )
     return changes
 

@@ -56,7 +56,8 @@ class Watched:
         return InvalidInputError(
             f"{self.label} was written to, but it is computed from the state and "
             "will be recomputed. Write the state (sim.data.qpos, qvel, "
-            "ctrl, …) or use an entity's write_… method."
+            "ctrl, …) or use an entity's write_… method.",
+            name=self.label,
         )
 
 
@@ -130,7 +131,8 @@ class WriteWatch:
                 raise InvalidInputError(
                     f"{watched.label} was given other memory, with set_() or .data =, "
                     "so that the simulation no longer sees it: write into it with "
-                    "[:] = … instead."
+                    "[:] = … instead.",
+                    name=watched.label,
                 )
             found.append((watched, tensors[place]._version))
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
@@ -11,9 +11,11 @@ import mujoco
 import torch
 from torch import Tensor
 
-from simstate.base.errors import InvalidInputError
-from simstate.base.ids import Ids, Selection, select
+from simstate.base.checks import check_finite, instance_of
+from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.base.ids import Ids, Selection, Values, as_values, select
 from simstate.engine import (
+    CONSTANT_INPUTS,
     FIELDS,
     STATE_FIELDS,
     Engine,
@@ -22,7 +24,7 @@ from simstate.engine import (
     Stage,
 )
 from simstate.engine.engine import moving_columns
-from simstate.world import Backup, Chunk, Ledger, Slot, Write
+from simstate.world import Backup, Ledger, Write
 from simstate.world.freshness import Freshness, ReadOwner
 from simstate.world.invalid_values import report_invalid
 from simstate.world.parameters import ModelParameters
@@ -218,6 +220,40 @@ class Worlds(ReadOwner):
                 fields[name] = saved.copied_rows(memory)
         return fields
 
+    # Writes.
+
+    def expand(self, name: str) -> Tensor:
+        """Return live per-world values of a parameter; see `Simulation.expand`."""
+        instance_of("The name of a parameter", name, str)
+        tensor = self.parameters.expand(name)
+        if name in self.engine.constants - CONSTANT_INPUTS:
+            self.fresh.ensure(Stage.CONSTANT, self.parameters, name)
+        return tensor
+
+    def set_const(self, rows: Selection) -> None:
+        """Recompute the constants that depend on parameters; the state is kept."""
+        ids = rows.ids_or_none(self.device)
+        self.ledger.observe()
+        self.parameters.request_const(ids)
+        self.fresh.write(Stage.CONSTANT, ids, "sim.set_const()")
+        self.fresh.refresh_constants()
+
+    def write_state(self, state: Values, rows: Selection) -> None:
+        """Write rows of the state, checked; shape (n, nstate)."""
+        shape, like = (self.engine.nstate,), self.engine.field("qpos")
+        values = as_values(state, "state", rows.count, shape, like)
+        check_finite(values, "state")
+        self.write_rows(values, rows)
+
+    def write_field(self, name: str, values: Values, rows: Selection) -> None:
+        """Write a field of the state, checked; shape (n, …)."""
+        if name not in STATE_FIELDS:
+            raise unknown_name("field of the state", name, STATE_FIELDS)
+        like = self.engine.field(name)
+        given = as_values(values, name, rows.count, tuple(like.shape[1:]), like)
+        check_finite(given, name)
+        self.ledger.write(Write(name, rows, None, given))
+
     def write_rows(self, state: Tensor, rows: Selection) -> None:
         """Write rows of the state, unchecked, into its fields; (n or 1, nstate)."""
         fields = self.engine.split(state)
@@ -234,45 +270,3 @@ def worlds_of(sim: Any) -> Worlds:
         raise InvalidInputError(
             f"A simstate.Simulation is needed here, got {type(sim).__name__}."
         ) from None
-
-
-def add_state_fields(
-    engine: Engine, ledger: Ledger, initial: Mapping[str, Tensor]
-) -> None:
-    """Register the engine's state; on native, its rows are one piece of memory.
-
-    `initial` is the state of one world at reset, by field, without leading dimension.
-    """
-    for names, memory in engine.state_memory():
-        has_all = len(names) > 1
-        first = FIELDS[names[0]]
-        is_input = not first.moves and first.stage == Stage.ACCELERATION
-        chunk = Chunk(
-            memory,
-            "sim",
-            moving_columns(engine) if has_all else _all_if(first.moves),
-            _input_columns(engine) if has_all else _all_if(is_input),
-            stage=Stage.POSITION if has_all else first.stage,
-        )
-        for name in names:
-            declared = FIELDS[name]
-            slot = Slot(
-                name=name,
-                kind="state" if declared.moves else "input",
-                tensor=engine.field(name),
-                stage=declared.stage,
-                moves=declared.moves,
-                initial=initial[name][None],
-                reset="initial",
-                unit=declared.unit,
-                axes=declared.axes,
-            )
-            ledger.add(slot, chunk)
-
-
-def _input_columns(engine: Engine) -> slice:
-    return slice(engine.columns["ctrl"].start, engine.columns["xfrc_applied"].stop)
-
-
-def _all_if(condition: bool) -> slice | None:
-    return slice(None) if condition else None

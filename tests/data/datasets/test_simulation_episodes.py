@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate import (
     ContactCfg,
@@ -89,7 +90,7 @@ def test_lerobot_has_the_same_episodes(tmp_path: Path) -> None:
 
 def test_a_recording_without_controls_says_what_to_record(tmp_path: Path) -> None:
     record(tmp_path / "run.simrec", fields=())
-    with pytest.raises(RecordingError, match=r'fields=\["ctrl"\]'):
+    with raises(RecordingError, name="ctrl"):
         datasets.write_hdf5(tmp_path / "run.simrec", tmp_path / "run.hdf5")
     assert not (tmp_path / "run.hdf5").exists()
 
@@ -100,7 +101,7 @@ def test_samples_of_several_rates_are_no_lerobot_set(tmp_path: Path) -> None:
                     fields=["ctrl"]):  # fmt: skip
         for n in (1, 1, 1, 3, 1):
             sim.step(n)
-    with pytest.raises(InvalidInputError, match="every="):
+    with raises(InvalidInputError, name="every"):
         datasets.write_lerobot(tmp_path / "a.simrec", tmp_path / "set")
 
 
@@ -110,9 +111,9 @@ def test_readings_in_memory_and_their_names() -> None:
     sim.step(3)
     assert history["contacts/box.force_w"].shape == (4, 3, 1, 3)
     assert history.units["contacts/box.force_w"] == "N"
-    with pytest.raises(UnknownNameError, match="Known: box"):
+    with raises(UnknownNameError, name="bax"):
         sim.record(quantities=["contacts/bax.force_w"])
-    with pytest.raises(UnknownNameError, match="force_w"):
+    with raises(UnknownNameError, name="force"):
         sim.record(quantities=["contacts/box.force"])
-    with pytest.raises(InvalidInputError, match="names no reading"):
+    with raises(InvalidInputError, name="contacts/box"):
         sim.record(quantities=["contacts/box"])

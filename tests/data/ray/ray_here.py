@@ -47,17 +47,19 @@ class RayHere:
 
     def remote(self, **options):
         assert options == {"num_cpus": 1, "max_restarts": 0}
-        return lambda kind: SimpleNamespace(remote=lambda make: self._start(kind, make))
+        return lambda kind: SimpleNamespace(
+            remote=lambda make: self.start_actor(kind, make)
+        )
 
-    def _start(self, kind, make):
+    def start_actor(self, kind, make):
         actor = SimpleNamespace(
             held=kind(pickle.loads(make)), is_lost=False, is_killed=False, answers=True
         )
-        actor.call = SimpleNamespace(remote=lambda *args: self._called(actor, *args))
+        actor.call = SimpleNamespace(remote=lambda *args: self.call_actor(actor, *args))
         self.started.append(actor)
         return actor
 
-    def _called(self, actor, method, args):
+    def call_actor(self, actor, method, args):
         if actor.is_lost:
             return None
         given = pickle.loads(pickle.dumps(args))

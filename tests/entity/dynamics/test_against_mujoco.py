@@ -13,6 +13,8 @@ from tests.laws import zoo
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.scene import models
 
+pytestmark = pytest.mark.fast
+
 ZOO = {name: xml for name, xml in vars(zoo).items() if str(xml).startswith("\n<mujoco")}
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from tests.inside import acceleration_of
 from tests.laws.zoo import SECOND_TREE
+from tests.raised import raises
 
 from simstate import (
     EntityCfg,
@@ -19,6 +20,8 @@ from simstate import (
 from simstate.base.errors import ShapeError, StaleReadError
 from simstate.integrate import RK4
 from simstate.math import quaternion
+
+pytestmark = pytest.mark.fast
 
 ARM = """
 <mujoco><option timestep="0.001"/><worldbody>
@@ -261,9 +264,9 @@ def test_they_are_fresh_after_writes_and_strict_mode_says_so() -> None:
     strict.forward()
     _ = strict.dynamics.mass_matrix
     strict.data.qpos[:] += 0.01
-    with pytest.raises(StaleReadError, match=r"sim\.dynamics\.mass_matrix"):
+    with raises(StaleReadError, name="mass_matrix"):
         _ = strict.dynamics.mass_matrix
-    with pytest.raises(StaleReadError, match=r"arm\.jacobian"):
+    with raises(StaleReadError, name="jacobian"):
         strict.scene["arm"].jacobian("lower")
 
 
@@ -286,21 +289,21 @@ def test_reading_on_demand_changes_no_field() -> None:
 def test_wrong_uses_say_what_to_do() -> None:
     sim = _two()
     arm = sim.scene["arm"]
-    with pytest.raises(UnknownNameError, match="lower"):
+    with raises(UnknownNameError, name="lowr"):
         arm.jacobian("lowr")
-    with pytest.raises(InvalidInputError, match="one kind"):
+    with raises(InvalidInputError, name="elements"):
         arm.jacobian(["lower", "hand"])
-    with pytest.raises(UnknownNameError, match="com"):
+    with raises(UnknownNameError, name="con"):
         arm.jacobian("lower", "con")
-    with pytest.raises(UnknownNameError, match="own"):
+    with raises(UnknownNameError, name="x"):
         arm.jacobian("lower", axes="x")
     with pytest.raises(ShapeError):
         arm.jacobian("lower", [1.0, 2.0])
-    with pytest.raises(UnknownNameError, match="arm/hand"):
+    with raises(UnknownNameError, name="arm/hnd"):
         sim.relative("arm/hnd")
     with pytest.raises(ShapeError):
         sim.dynamics.inverse_dynamics(torch.zeros(2, 3))
-    with pytest.raises(InvalidInputError, match="finite"):
+    with raises(InvalidInputError, name="acceleration"):
         sim.dynamics.inverse_dynamics(torch.full((3, sim.model.nv), torch.nan))
-    with pytest.raises(UnknownNameError, match="mass_matrix"):
+    with raises(UnknownNameError, name="mass_matirx"):
         sim.dynamics.read("mass_matirx")

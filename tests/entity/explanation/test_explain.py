@@ -5,6 +5,7 @@ import json
 import mujoco
 import numpy as np
 import pytest
+from tests.raised import raises
 
 import simstate
 from simstate import EntityCfg, SceneCfg, Simulation
@@ -12,6 +13,8 @@ from simstate.base.errors import InvalidInputError, UnknownNameError
 from simstate.cli import main
 from simstate.entity.explanation import FIELDS
 from simstate.scene import models
+
+pytestmark = pytest.mark.fast
 
 ACTUATORS = """
 <mujoco>
@@ -269,7 +272,7 @@ def test_selecting():
         with pytest.raises(InvalidInputError) as caught:
             found[bad]
         assert message in str(caught.value)
-    with pytest.raises(UnknownNameError, match="Did you mean 'qvel'"):
+    with raises(UnknownNameError, name="qvl"):
         found["qvl[3]"]
 
 

@@ -9,6 +9,8 @@ from simstate.math import conventions as c
 from simstate.math.conventions import points, wind_angles
 from simstate.math.conventions import rotations as r
 
+pytestmark = pytest.mark.fast
+
 ZERO, UNIT = [0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]
 TWO, THREE = np.zeros((2, 3)), np.zeros((3, 3))
 

@@ -10,11 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 from tests.math.conventions.bodies import random_bodies, tensor
+from tests.raised import raises
 
 from simstate.base.errors import ConventionError, InvalidInputError
 from simstate.math import conventions as c
 from simstate.math import euler, quaternion
 from simstate.math.conventions import axes
+
+pytestmark = pytest.mark.fast
 
 PAIRS = list(product(c.PRESETS.values(), repeat=2))
 SEEDS = st.integers(0, 2**32 - 1)
@@ -94,29 +97,64 @@ def test_the_way_does_not_matter(seed):
             assert close(by_way, direct)
 
 
+class Dynamics:
+    """Energy and momenta by their definitions, in the MuJoCo world with NumPy alone."""
+
+    def __init__(self, seed: int) -> None:
+        self.b = b = random_bodies(seed)
+        self.conventions = (
+            *c.PRESETS.values(), random_convention(np.random.default_rng(seed)),
+        )  # fmt: skip
+        rot, arm = b.rotation.as_matrix(), b.rotation.apply(b.com)
+        velocity = b.velocity + np.cross(b.rates, arm)
+        spin = np.einsum("nij,njk,nlk,nl->ni", rot, b.inertia, rot, b.rates)
+        squares = b.mass * (velocity**2).sum(-1) + (spin * b.rates).sum(-1)
+        self.energy = 0.5 * squares
+        self.momentum = b.mass[:, None] * velocity
+        self.angular = spin + np.cross(b.position + arm, self.momentum)
+
+    def inertia_in(self, convention: c.Convention) -> torch.Tensor:
+        return c.convert_inertia(self.b.inertia, c.MUJOCO, convention)
+
+    def in_mujoco(self, vector: torch.Tensor, convention: c.Convention) -> np.ndarray:
+        """Return a vector of a convention's world in MuJoCo's."""
+        return (
+            vector.numpy() @ axes.rotation("ENU", convention.world, "world").numpy().T
+        )
+
+
+some = settings(max_examples=25, deadline=None)
+
+
 @given(seed=SEEDS)
-@settings(max_examples=25, deadline=None)
-def test_energy_and_momenta_agree(seed):
-    rng = np.random.default_rng(seed)
-    b = random_bodies(seed)
-    # Of the definition, in the MuJoCo world, with NumPy alone.
-    rot = b.rotation.as_matrix()
-    arm = b.rotation.apply(b.com)
-    velocity = b.velocity + np.cross(b.rates, arm)
-    spin = np.einsum("nij,njk,nlk,nl->ni", rot, b.inertia, rot, b.rates)
-    energy = 0.5 * (b.mass * (velocity**2).sum(-1) + (spin * b.rates).sum(-1))
-    momentum = b.mass[:, None] * velocity
-    angular = spin + np.cross(b.position + arm, momentum)
-    for convention in (*c.PRESETS.values(), random_convention(rng)):
-        state = c.convert(b.state, convention)
-        inertia = c.convert_inertia(b.inertia, c.MUJOCO, convention)
-        back = axes.rotation("ENU", convention.world, "world").numpy()
-        got = c.kinetic_energy(state, b.mass, inertia)
-        assert np.allclose(got, energy, rtol=1e-12)
-        got = c.angular_momentum(state, b.mass, inertia).numpy() @ back.T
-        assert np.allclose(got, angular, rtol=1e-12, atol=1e-11)
-        got = c.linear_momentum(state, b.mass).numpy() @ back.T
-        assert np.allclose(got, momentum, rtol=1e-12, atol=1e-12)
+@some
+def test_kinetic_energy_is_the_same_in_each(seed):
+    it = Dynamics(seed)
+    for convention in it.conventions:
+        state = c.convert(it.b.state, convention)
+        found = c.kinetic_energy(state, it.b.mass, it.inertia_in(convention))
+        assert np.allclose(found, it.energy, rtol=1e-12)
+
+
+@given(seed=SEEDS)
+@some
+def test_linear_momentum_is_the_same_in_each(seed):
+    it = Dynamics(seed)
+    for convention in it.conventions:
+        found = c.linear_momentum(c.convert(it.b.state, convention), it.b.mass)
+        found = it.in_mujoco(found, convention)
+        assert np.allclose(found, it.momentum, rtol=1e-12, atol=1e-12)
+
+
+@given(seed=SEEDS)
+@some
+def test_angular_momentum_is_the_same_in_each(seed):
+    it = Dynamics(seed)
+    for convention in it.conventions:
+        state = c.convert(it.b.state, convention)
+        found = c.angular_momentum(state, it.b.mass, it.inertia_in(convention))
+        found = it.in_mujoco(found, convention)
+        assert np.allclose(found, it.angular, rtol=1e-12, atol=1e-11)
 
 
 def test_velocity_is_the_derivative_of_position():
@@ -225,52 +263,71 @@ def test_classical_rodrigues_parameters_are_scipys_rotation():
 
 
 def test_the_source_must_be_what_the_state_says():
-    state = random_bodies(0).state
-    with pytest.raises(ConventionError, match="written in MUJOCO, not in ROS"):
-        c.convert(state, c.ROS, c.PX4)
-    for same in (
-        c.convert(state, source=c.MUJOCO, target=c.PX4),
-        c.convert(state, target=c.PX4),
-    ):
-        identical(same, c.convert(state, c.PX4))
-    for wrong in ((), ("ROS",), (None, "ROS"), ("MUJOCO", c.ROS)):
-        with pytest.raises(InvalidInputError, match="to a Convention"):
-            c.convert(state, *wrong)
+    with raises(ConventionError, name="MUJOCO"):
+        c.convert(random_bodies(0).state, c.ROS, c.PX4)
 
 
-def test_mixing_names_the_conversion_that_joins_them():
+@pytest.mark.parametrize("given", [{"source": c.MUJOCO}, {}])
+def test_the_source_may_be_left_out(given):
     state = random_bodies(0).state
-    other = c.convert(state, c.PTERA)
-    for mix in (lambda: c.join([state, other]), lambda: c.difference(state, other)):
-        with pytest.raises(ConventionError, match=r"convert\(second, PTERA, MUJOCO\)"):
-            mix()
-    both = c.join([state, c.convert(other, c.MUJOCO)])
-    assert both.batch_shape == (12,)
+    identical(c.convert(state, target=c.PX4, **given), c.convert(state, c.PX4))
+
+
+@pytest.mark.parametrize("wrong", [(), ("ROS",), (None, "ROS"), ("MUJOCO", c.ROS)])
+def test_a_state_is_converted_to_a_convention_alone(wrong):
+    with raises(InvalidInputError, name="convention"):
+        c.convert(random_bodies(0).state, *wrong)
+
+
+@pytest.mark.parametrize("mix", [lambda *states: c.join(states), c.difference])
+def test_states_of_two_conventions_are_not_mixed(mix):
+    state = random_bodies(0).state
+    with raises(ConventionError, name="PTERA"):
+        mix(state, c.convert(state, c.PTERA))
+
+
+def test_converted_states_join_with_others():
+    state = random_bodies(0).state
+    both = c.join([state, c.convert(c.convert(state, c.PTERA), c.MUJOCO)])
     assert close(both[:6], both[6:])
 
 
-def test_joined_states_have_the_parts_of_each_and_a_com_if_all_have_one():
+def test_joined_states_have_the_parts_of_each():
     one, two = random_bodies(3, 4).state, random_bodies(5, 6).state
     both = c.join([one, two])
     for part, first, second in zip(both.parts, one.parts, two.parts, strict=True):
         assert torch.equal(part, torch.cat([first, second]))
-    assert torch.equal(both.com, torch.cat([one.com, two.com]))
-    for states in ((one, two.with_com(None)), (one.with_com(None), two)):
-        assert c.join(states).com is None
+
+
+def test_joined_states_have_the_com_of_each():
+    one, two = random_bodies(3, 4).state, random_bodies(5, 6).state
+    assert torch.equal(c.join([one, two]).com, torch.cat([one.com, two.com]))
+
+
+@pytest.mark.parametrize("without", [0, 1])
+def test_joined_states_have_no_com_if_one_has_none(without):
+    states = [random_bodies(3, 4).state, random_bodies(5, 6).state]
+    states[without] = states[without].with_com(None)
+    assert c.join(states).com is None
+
+
+def test_a_name_is_no_part_of_a_convention():
+    assert replace(c.MUJOCO, name="mine") == c.MUJOCO
 
 
 def test_equal_conventions_mix_whatever_their_names():
     state = random_bodies(0).state
     renamed = replace(c.MUJOCO, name="mine")
-    assert renamed == c.MUJOCO
     assert c.join([state, c.convert(state, renamed)]).batch_shape == (12,)
 
 
 def test_without_com_the_points_cannot_be_joined():
-    state = random_bodies(0).state.with_com(None)
-    assert c.convert(state, c.PX4).com is None
-    with pytest.raises(InvalidInputError, match="give it com="):
-        c.convert(state, c.PTERA)
+    with raises(InvalidInputError, name="com"):
+        c.convert(random_bodies(0).state.with_com(None), c.PTERA)
+
+
+def test_where_points_are_the_same_no_com_is_needed():
+    assert c.convert(random_bodies(0).state.with_com(None), c.PX4).com is None
 
 
 def test_float32_and_devices_are_kept():

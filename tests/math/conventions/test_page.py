@@ -3,9 +3,13 @@
 import re
 from pathlib import Path
 
+import pytest
+
 import simstate
 from simstate.cli import main
 from simstate.math import conventions
+
+pytestmark = pytest.mark.fast
 
 PAGE = (Path(__file__).parents[3] / "docs" / "conventions.md").read_text()
 

@@ -6,6 +6,8 @@ import pytest
 
 from docs import pitfalls
 
+pytestmark = pytest.mark.fast
+
 COM = np.array([-0.3791, 0.0, 0.008])
 """Of the glider, from its nose."""
 

@@ -8,6 +8,8 @@ from tests.math.conventions.bodies import random_bodies
 
 from simstate.math import conventions as c
 
+pytestmark = pytest.mark.fast
+
 # Columns: the axes of NED and FRD in ENU and FLU, written out by hand.
 NED = np.array([[0, 1, 0], [1, 0, 0], [0, 0, -1.0]])
 FRD = np.diag([1.0, -1.0, -1.0])
@@ -60,41 +62,64 @@ def test_against_numbers_worked_out_with_scipy(name):
 
 def test_there_are_eleven():
     assert len(c.PRESETS) == 11
-    assert c.PRESETS["PTERA"] is c.PTERA
 
 
-def test_order_of_flat_vectors():
-    state = random_bodies(0, 2).state
-    p, q, v, w = (part[0] for part in state.parts)
-    drake = c.convert(state, c.DRAKE).vector[0]
-    sign = torch.sign(q[:1])
-    assert torch.allclose(drake, torch.cat([q * sign, p, w, v]))
-    sandbox = c.convert(state, c.AEROSANDBOX)
-    assert torch.equal(
-        sandbox.vector[0],
-        torch.cat([part[0] for part in (sandbox.parts[k] for k in (0, 2, 1, 3))]),
-    )
-    assert torch.equal(c.convert(state, c.DRAKE).velocity[0], torch.cat([w, v]))
-    assert torch.equal(state.velocity[0], torch.cat([v, w]))
+@pytest.mark.parametrize("name", c.PRESETS)
+def test_a_preset_is_an_attribute(name):
+    assert c.PRESETS[name] is getattr(c, name)
+
+
+def first_parts(
+    convention: c.Convention,
+) -> tuple[c.RigidBodyState, list[torch.Tensor]]:
+    """Two states, and the parts of the first in our order."""
+    state = c.convert(random_bodies(0, 2).state, convention)
+    return state, [part[0] for part in state.parts]
+
+
+@pytest.mark.parametrize(
+    ("convention", "order"), [(c.DRAKE, (1, 0, 3, 2)), (c.AEROSANDBOX, (0, 2, 1, 3))]
+)
+def test_flat_vectors_have_the_order_of_the_library(convention, order):
+    state, parts = first_parts(convention)
+    assert torch.equal(state.vector[0], torch.cat([parts[k] for k in order]))
+
+
+@pytest.mark.parametrize(
+    ("convention", "order"), [(c.DRAKE, (3, 2)), (c.MUJOCO, (2, 3))]
+)
+def test_velocities_have_the_order_of_the_library(convention, order):
+    state, parts = first_parts(convention)
+    assert torch.equal(state.velocity[0], torch.cat([parts[k] for k in order]))
 
 
 @pytest.mark.parametrize("name", c.PRESETS)
 def test_flat_vector_round_trip(name):
     state = c.convert(random_bodies(1).state, c.PRESETS[name])
     back = c.RigidBodyState.from_vector(state.convention, state.vector, state.com)
-    assert state.vector.shape == (6, state.convention.size)
     for one, other in zip(state.parts, back.parts, strict=True):
         assert torch.equal(one, other)
 
 
-def test_a_robot_facing_north():
+@pytest.mark.parametrize("name", c.PRESETS)
+def test_a_flat_vector_has_the_size_of_its_convention(name):
+    state = c.convert(random_bodies(1).state, c.PRESETS[name])
+    assert state.vector.shape == (6, state.convention.size)
+
+
+@pytest.mark.parametrize(
+    ("part", "wanted"),
+    [
+        ("position", [2, 0, -1]),
+        ("attitude", [1, 0, 0, 0]),
+        ("linear_velocity", [3, 0, 0]),
+        ("angular_velocity", [0, 0, -0.5]),
+    ],
+)
+def test_a_robot_facing_north(part, wanted):
     """In ROS it is turned 90° about up; in PX4 it is not turned at all."""
     half = np.sqrt(0.5)
     state = c.RigidBodyState(
         c.ROS, [0, 2, 1.0], [0, 0, half, half], [3, 0, 0.0], [0, 0, 0.5], [0, 0, 0.0]
     )
-    px4 = c.convert(state, c.PX4)
-    assert np.allclose(px4.position, [2, 0, -1])
-    assert np.allclose(px4.attitude, [1, 0, 0, 0])
-    assert np.allclose(px4.linear_velocity, [3, 0, 0])
-    assert np.allclose(px4.angular_velocity, [0, 0, -0.5])
+    assert np.allclose(getattr(c.convert(state, c.PX4), part), wanted)

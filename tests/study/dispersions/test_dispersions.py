@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
+from tests.raised import raises
 
 from simstate.base.errors import InvalidInputError, SimStateError
 from simstate.cli import main
@@ -186,7 +187,7 @@ def test_wrong_studies_are_refused(tmp_path, file):
             wrong()
     empty = tmp_path / "empty.py"
     empty.write_text("x = 1\n")
-    with pytest.raises(InvalidInputError, match="study"):
+    with raises(InvalidInputError, name="study"):
         load_study(empty)
 
 

@@ -172,7 +172,8 @@ def collect(
         if tried >= MOST_TRIES * episodes:
             raise InvalidInputError(
                 f"{found} of {tried} episodes ended by {success!r}: the policy "
-                "hardly ever succeeds."
+                "hardly ever succeeds.",
+                name=success or "",
             )
     return collection
 
@@ -214,7 +215,8 @@ def check_success(cfg: EnvCfg, success: str | None) -> None:
     if success is not None and success not in cfg.terminations:
         raise InvalidInputError(
             f"success must be a termination term of the task, one of "
-            f"{', '.join(cfg.terminations)}; got {success!r}."
+            f"{', '.join(cfg.terminations)}; got {success!r}.",
+            name="success",
         )
 
 
@@ -307,5 +309,6 @@ def describe_folder(root: Path, what: Mapping[str, Any]) -> None:
     if other:
         raise InvalidInputError(
             f"{str(root)!r} holds a collection with other {', '.join(other)}: choose "
-            "another folder, or ask for the same."
+            "another folder, or ask for the same.",
+            name=str(root),
         )

@@ -121,7 +121,7 @@ def write_hdf5(
             group.attrs["seed"] = about["seed"]
             count, total = count + 1, total + len(episode)
         if not count:
-            raise InvalidInputError(NO_EPISODE)
+            raise InvalidInputError(NO_EPISODE, name="episodes")
         data.attrs["total"] = total
         data.attrs["env_args"] = json.dumps(
             {"env_name": about["task"], "type": 2, "env_kwargs": about}
@@ -166,7 +166,8 @@ def _read_file(
         where = f" at {place[0]!r}" if place[0] else ""
         raise InvalidInputError(
             f"{str(path)!r} is no HDF5 file of demonstrations, or is damaged{where}: "
-            f"{error}."
+            f"{error}.",
+            name=str(path),
         ) from error
 
 
@@ -187,7 +188,8 @@ def _read_all(
         if not isinstance(file["data"].get(name, getlink=True), h5py.HardLink):
             raise InvalidInputError(
                 f"{place[0]!r} of {str(path)!r} is a link, perhaps to another file: "
-                "links are not followed. Store the episode in the file itself."
+                "links are not followed. Store the episode in the file itself.",
+                name=str(path),
             )
         found.append(
             _read_episode(h5py, str(path), name, file["data"][name], is_xyzw, place)
@@ -320,7 +322,8 @@ def _check_size(path: str, where: str, item: Any) -> None:
     if item.external or item.is_virtual or size > MAX_BYTES:
         raise InvalidInputError(
             f"{where!r} of {path!r} has {size:,} bytes or is in another file: arrays "
-            f"of at most {MAX_BYTES:,} bytes in the file itself are read."
+            f"of at most {MAX_BYTES:,} bytes in the file itself are read.",
+            name=path,
         )
 
 

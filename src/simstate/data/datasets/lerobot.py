@@ -73,7 +73,7 @@ def write_lerobot(
         for episode in episodes_of(source, keep=keep):
             writer.add(episode)
         if not writer.rows:
-            raise InvalidInputError(NO_EPISODE)
+            raise InvalidInputError(NO_EPISODE, name="episodes")
         writer.finish()
     return len(writer.rows)
 
@@ -143,7 +143,9 @@ class _Writer(Closing):
             raise InvalidInputError(
                 f"Samples of world {episode.world} are {spans.min() / self._fps:g} to "
                 f"{spans.max() / self._fps:g} s apart, and a LeRobot data set has one "
-                "rate: record with every=…, or step the same number of steps each time."
+                "rate: record with every=…, or step the same number of steps each "
+                "time.",
+                name="every",
             )
         features = self._features(episode)
         self._shapes = {name: x.shape[1:] for name, x in features.items()}
@@ -224,7 +226,8 @@ class _Writer(Closing):
             if feature in found:
                 raise InvalidInputError(
                     f"{name!r} would be {feature!r} of the data set, which is there "
-                    "already: record it under another name."
+                    "already: record it under another name.",
+                    name=name,
                 )
             found[feature] = columns[name].reshape(len(episode), -1)
         return {

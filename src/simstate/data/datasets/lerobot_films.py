@@ -86,7 +86,8 @@ class Films(Closing):
         if height % 2 or width % 2:
             raise InvalidInputError(
                 f"Pictures of a video have an even width and height, those of "
-                f"{self._feature} are {width} × {height}."
+                f"{self._feature} are {width} × {height}.",
+                name=self._feature,
             )
         self.close()
         self._file, self._frames, self._bytes = self._file + 1, 0, 0

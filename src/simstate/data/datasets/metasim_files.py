@@ -100,7 +100,7 @@ def _content(path: Path) -> Any:
     except Exception as error:  # what damaged pickles raise is without limits
         raise InvalidInputError(f"{str(path)!r} cannot be read: {error}.") from error
     raise InvalidInputError(
-        f"A trajectory file ends in .json, .pkl or .pkl.gz, got {name!r}."
+        f"A trajectory file ends in .json, .pkl or .pkl.gz, got {name!r}.", name=name
     )
 
 
@@ -113,7 +113,8 @@ class _Unpickler(pickle.Unpickler):
         raise InvalidInputError(
             f"The file names {module_name}.{global_name}, which could run code: only "
             "numbers, strings, lists, dictionaries and NumPy arrays are read. Save it "
-            "as .json where you trust it."
+            "as .json where you trust it.",
+            name=f"{module_name}.{global_name}",
         )
 
 

@@ -57,7 +57,9 @@ def recordings_of(source: Source) -> Iterator[Recording]:
         with Recording(path) as recording:
             mine = _kinds(_checked(recording))
             if first is not None and mine != first:
-                raise RecordingError(_other_columns(paths[0], path, first, mine))
+                raise RecordingError(
+                    _other_columns(paths[0], path, first, mine), name=str(path)
+                )
             first = mine
             yield recording
 
@@ -164,7 +166,8 @@ def _controls(recording: Recording) -> str:
             return name
     raise RecordingError(
         f"{str(recording.path)!r} is of a Simulation and holds no controls, which are "
-        'the actions of a data set: record them, sim.record(path, fields=["ctrl"]).'
+        'the actions of a data set: record them, sim.record(path, fields=["ctrl"]).',
+        name="ctrl",
     )
 
 

@@ -155,7 +155,8 @@ class RemoteEnv(Closing):
         if snapshot.num_envs != self.num_envs:
             raise InvalidInputError(
                 f"The snapshot has {snapshot.num_envs} worlds, this environment "
-                f"has {self.num_envs}."
+                f"has {self.num_envs}.",
+                name="num_envs",
             )
         parts = [part.to_bytes() for part in split_snapshot(snapshot, self._rows)]
         refused = self.workers.attempt("try_load", parts)
@@ -163,7 +164,8 @@ class RemoteEnv(Closing):
             if error is not None:
                 self.workers.sync()
                 raise SnapshotError(
-                    f"In the worlds {a} … {b - 1}, whose rows count from {a}: {error}"
+                    f"In the worlds {a} … {b - 1}, whose rows count from {a}: {error}",
+                    name=error.name,
                 ) from error
         self.workers.commit()
         self._logs.forget()

@@ -152,7 +152,8 @@ class Workers(Closing):
     def _check_open(self) -> None:
         if self._is_closed:
             raise SimStateError(
-                "The workers are closed, and what lived on them is gone: create it."
+                "The workers are closed, and what lived on them is gone: create it.",
+                name="workers",
             )
 
     def _started(self, k: int) -> Any:
@@ -180,7 +181,8 @@ class Workers(Closing):
                 if again is not None:
                     sent = self._send(k, *again)
         raise SimStateError(
-            f"Worker {k} was lost {RETRIES + 1} times in one call: {lost}"
+            f"Worker {k} was lost {RETRIES + 1} times in one call: {lost}",
+            name=f"worker {k}",
         ) from lost
 
     def _replace(self, k: int) -> None:

@@ -104,7 +104,8 @@ class _Again:
             if recording.kind != "env":
                 raise RecordingError(
                     f"{file!r} is of a Simulation: demonstrations are of an Env, which "
-                    "has observations and actions."
+                    "has observations and actions.",
+                    name=file,
                 )
             self._prepared(env_cfg_for(recording, self.task))
 
@@ -154,7 +155,8 @@ def _check_same(then: Recording, now: Recording) -> None:
             if not _is_same(again, values):
                 raise RecordingError(
                     f"{str(then.path)!r} does not come out as it was recorded "
-                    f"({name}): `simstate replay {then.path}` says what differs."
+                    f"({name}): `simstate replay {then.path}` says what differs.",
+                    name=name,
                 )
         first = end
 

@@ -60,7 +60,8 @@ def replay(
     """
     if worlds is not None and task is not None:
         raise InvalidInputError(
-            f"Give worlds or task, not both: got {type(worlds).__name__} and {task!r}."
+            f"Give worlds or task, not both: got {type(worlds).__name__} and {task!r}.",
+            name="task",
         )
     found = _opened(recording)
     if simulator is not None and engine is None and worlds is None:
@@ -99,7 +100,9 @@ def branch(
         task: where the task is now; None: where it was.
     """
     if (time is None) == (step is None):
-        raise InvalidInputError("Say where to branch: time= [s] or step=, one of them.")
+        raise InvalidInputError(
+            "Say where to branch: time= [s] or step=, one of them.", name="time"
+        )
     found = _opened(recording)
     try:
         if time is not None:
@@ -107,7 +110,8 @@ def branch(
         assert step is not None
         if not 0 <= step <= found.num_steps:
             raise InvalidInputError(
-                f"The recording has {found.num_steps} steps, asked for is {step}."
+                f"The recording has {found.num_steps} steps, asked for is {step}.",
+                name="step",
             )
         player = player_for(found, worlds, engine, None, task)
         player.go_to(step)

@@ -57,17 +57,20 @@ class Player:
         if (kind == "env") != (self.env is not None):
             raise RecordingError(
                 f"The recording is of {'an Env' if kind == 'env' else 'a Simulation'}, "
-                f"the worlds are {'an Env' if self.env else 'a Simulation'}."
+                f"the worlds are {'an Env' if self.env else 'a Simulation'}.",
+                name="env",
             )
         if self.sim.num_envs != want:
             raise RecordingError(
                 f"The recording has {want} worlds, the simulation has "
-                f"{self.sim.num_envs}."
+                f"{self.sim.num_envs}.",
+                name="num_envs",
             )
         if not self.recording.snapshot_steps:
             raise RecordingError(
                 f"{str(self.recording.path)!r} has no inputs and no snapshots: it was "
-                "recorded with inputs=False, to be read alone."
+                "recorded with inputs=False, to be read alone.",
+                name="inputs",
             )
 
     def go_to(self, step: int) -> None:

@@ -51,7 +51,7 @@ class RecordedCourse(Course, Closing):
         self._player, self._recording = player, player.recording
         if not self._recording.num_steps:
             raise InvalidInputError(
-                f"{str(self._recording.path)!r} has no steps to show."
+                f"{str(self._recording.path)!r} has no steps to show.", name="steps"
             )
         env = player.env
         self._inner = Course(player.sim, player.sim.rays)
@@ -110,7 +110,7 @@ class RecordedCourse(Course, Closing):
     def advance(self) -> None:
         """Take the next recorded step."""
         if self.at >= self._times.num_steps:
-            raise InvalidInputError("The recording ends here.")
+            raise InvalidInputError("The recording ends here.", name="end")
         self._player.take(next(self._steps))
         self._keep()
 
@@ -158,7 +158,7 @@ class RecordedCourse(Course, Closing):
     def restore(self, snapshot: Snapshot, env_ids: Sequence[int] | None = None) -> None:
         """Not possible: a recording has its own states."""
         raise InvalidInputError(
-            "A recording cannot be changed: branch(…) continues from it"
+            "A recording cannot be changed: branch(…) continues from it", name="restore"
         )
 
     def inputs(self) -> list[Input]:

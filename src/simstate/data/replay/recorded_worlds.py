@@ -32,7 +32,8 @@ def engine_for(
         base = chosen if isinstance(chosen, NativeCfg) else NativeCfg()
         return dataclasses.replace(base, num_threads=threads)
     raise InvalidInputError(
-        f"threads is for the native engine, got {threads} on {chosen!r}: leave it out."
+        f"threads is for the native engine, got {threads} on {chosen!r}: leave it out.",
+        name="threads",
     )
 
 
@@ -46,7 +47,8 @@ def worlds_for(
         raise InvalidInputError(
             f"{str(recording.path)!r} is of a Simulation, which has no task: leave out "
             f"task={task!r} (--task), or name a function that makes the Simulation "
-            "(--made-by file.py:function)."
+            "(--made-by file.py:function).",
+            name="task",
         )
     return _simulation_for(recording, engine)
 
@@ -72,7 +74,8 @@ def env_cfg_for(recording: Recording, task: str | None) -> EnvCfg:
         if task is None:
             raise RecordingError(
                 f"{str(recording.path)!r} does not say of which task it is: name it "
-                "(--task), or pass the Env: replay(path, env)."
+                "(--task), or pass the Env: replay(path, env).",
+                name="task",
             )
         check_no_code(task, "name the task yourself (--task)")
     cfg = tasks.find(task).env_cfg()
@@ -82,7 +85,8 @@ def env_cfg_for(recording: Recording, task: str | None) -> EnvCfg:
         raise RecordingError(
             f"The task {task!r} no longer takes the settings of "
             f"{str(recording.path)!r}: {error} `simstate replay … --task {task}` plays "
-            "it with the task's own settings, and lists all that differ."
+            "it with the task's own settings, and lists all that differ.",
+            name=task,
         ) from error
 
 
@@ -95,7 +99,8 @@ def _simulation_for(recording: Recording, engine: EngineCfg) -> Simulation:
         raise RecordingError(
             f"{str(recording.path)!r} was recorded with {', '.join(needs)}, which a "
             "file cannot bring: name a function that makes the Simulation "
-            "(--made-by file.py:function), or pass it: replay(path, sim)."
+            "(--made-by file.py:function), or pass it: replay(path, sim).",
+            name="made_by",
         )
     return Simulation(
         scene_of_model(recording.model, sim["entities"]),
@@ -122,7 +127,9 @@ def function_of(reference: str) -> Any:
     spec.loader.exec_module(module)
     found: Any = getattr(module, function, None)
     if not callable(found):
-        raise InvalidInputError(f"{file!r} has no function {function!r}.")
+        raise InvalidInputError(
+            f"{file!r} has no function {function!r}.", name=function
+        )
     return found
 
 
@@ -132,6 +139,7 @@ def made_by(reference: str) -> Simulation | Env:
     if not isinstance(made, Simulation | Env):
         raise InvalidInputError(
             f"{reference} must return a Simulation or an Env, got "
-            f"{type(made).__name__}."
+            f"{type(made).__name__}.",
+            name=reference,
         )
     return made

@@ -60,7 +60,9 @@ def share_recording(
     """
     target = as_path("path", path)
     if target.suffix.lower() not in (".html", ".htm"):
-        raise InvalidInputError(f"A page is an .html file; got {str(path)!r}.")
+        raise InvalidInputError(
+            f"A page is an .html file; got {str(path)!r}.", name=str(path)
+        )
     number("fps", fps, more_than=0)
     shown = recording.worlds[:MOST_WORLDS] if worlds is None else list(worlds)
     if not shown or len(set(shown)) < len(shown):

@@ -86,6 +86,16 @@ class Batch:
     def watched_step(
         self, ids: Array | None, n: int, contacts: tuple[Contacts, ...], /
     ) -> int: ...
+    def rollout(
+        self,
+        ids: Array | None,
+        n: int,
+        controls: Array | None,
+        samples: Array,
+        fields: tuple[tuple[str, Array], ...],
+        /,
+    ) -> int:
+        """Controls are (worlds or 1, n, nu), fields (samples, worlds, …)."""
     def watch(
         self, columns: Array, counts: Array, bad: Array, risen: Array, limit: float, /
     ) -> None: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from simstate.engine.field_layout import state_columns
 from simstate.engine.fields import STATE_FIELDS
 from simstate.engine.forks import keep_in_child
 from simstate.engine.plain_batch import simulation_error
+from simstate.engine.stage import Seen
 
 if TYPE_CHECKING:
     from simstate.engine.core import _core
@@ -25,6 +27,7 @@ Array = NDArray[Any]
 
 _VELOCITY = mujoco.mjtStage.mjSTAGE_VEL.value
 _ACCELERATION = mujoco.mjtStage.mjSTAGE_ACC.value
+_FAILED = Seen.FAILED.value
 
 
 class CoreBatch:
@@ -93,7 +96,7 @@ class CoreBatch:
             found = self.core.output(name)
             if found is None:
                 raise InvalidInputError(
-                    f"{name!r} is no field of mjData that can be bound."
+                    f"{name!r} is no field of mjData that can be bound.", name=name
                 )
             template: Array = np.asarray(getattr(self._template, name))
             kind = np.dtype(np.int32) if template.ndim == 0 else template.dtype
@@ -110,7 +113,8 @@ class CoreBatch:
             found = self.core.expand(name)
             if found is None:
                 raise InvalidInputError(
-                    f"{name!r} is no field of mjModel that can differ between worlds."
+                    f"{name!r} is no field of mjModel that can differ between worlds.",
+                    name=name,
                 )
             kind = template.dtype
             if name.startswith("opt."):  # stored as float64 or int32
@@ -145,6 +149,32 @@ class CoreBatch:
         if contacts:
             raise InvalidInputError("Contacts look at steps up to mjSTAGE_VEL.")
         self.check(ids, self.core.step(ids, nstep, int(stage)))
+
+    def rollout(
+        self,
+        ids: Array | None,
+        controls: Array,
+        samples: Array,
+        fields: Mapping[str, Array],
+    ) -> int:
+        """Advance worlds under controls of each time step; return flags of `Seen`.
+
+        Writes what `step` writes, and the fields after some of the steps. The bits are
+        those of one call of `step` for each.
+
+        Args:
+            ids: the worlds, rising int32; None: all.
+            controls: shape (nsim or 1, steps, nu).
+            samples: numbers of steps after which fields are written, rising int32.
+            fields: arrays for "qpos", "qvel", "act" or "sensordata", each of shape
+                (samples, nsim, width).
+        """
+        given = controls if self.model.nu else None
+        seen = self.core.rollout(
+            ids, controls.shape[1], given, samples, tuple(fields.items())
+        )
+        self.check(ids, seen & _FAILED)
+        return seen
 
     def forward(self, ids: Array | None = None, stage: int = _ACCELERATION) -> None:
         """Compute the stages up to `stage`; writes bound fields and warnings."""
@@ -287,7 +317,8 @@ class CoreBatch:
             if array.shape != (self.nsim,):
                 raise InvalidInputError(
                     f"A mask of worlds must have shape ({self.nsim},), got "
-                    f"{array.shape}."
+                    f"{array.shape}.",
+                    name="mask",
                 )
             array = np.flatnonzero(array)
         return np.ascontiguousarray(array, np.int32)
@@ -295,7 +326,7 @@ class CoreBatch:
     def _check_world(self, world: int) -> None:
         if not 0 <= world < self.nsim:
             raise InvalidInputError(
-                f"world must be from 0 to {self.nsim - 1}, got {world}."
+                f"world must be from 0 to {self.nsim - 1}, got {world}.", name="world"
             )
 
 
@@ -323,6 +354,7 @@ def _whole_numbers(
         array.size and not (low <= array.min() and array.max() < high)
     ):
         raise InvalidInputError(
-            f"{what} must be whole numbers from {low} to {high - 1}, got {values!r}."
+            f"{what} must be whole numbers from {low} to {high - 1}, got {values!r}.",
+            name=what,
         )
     return np.ascontiguousarray(np.broadcast_to(array, shape), np.int32)

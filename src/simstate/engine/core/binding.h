@@ -146,6 +146,9 @@ int core_end_watch(batch_object* self);
 PyObject* core_keep(batch_object* self, PyObject* args);
 PyObject* core_evaluate_kept(batch_object* self, PyObject* args);
 
+/* A method of Batch: steps under controls of each step (binding_rollout.c). */
+PyObject* core_py_rollout(batch_object* self, PyObject* args);
+
 /* Methods of Batch: derivatives of steps (binding_derivatives.c). */
 PyObject* core_differentiate(batch_object* self, PyObject* args);
 PyObject* core_signatures(batch_object* self, PyObject* out);

@@ -247,6 +247,7 @@ static PyMethodDef methods[] = {
     {"step", (PyCFunction)(void (*)(void))step, METH_FASTCALL, NULL},
     {"fused_step", (PyCFunction)(void (*)(void))fused_step, METH_FASTCALL, NULL},
     {"watched_step", (PyCFunction)(void (*)(void))watched_step, METH_FASTCALL, NULL},
+    {"rollout", (PyCFunction)core_py_rollout, METH_VARARGS, NULL},
     {"watch", (PyCFunction)core_set_watch, METH_VARARGS, NULL},
     {"forward", (PyCFunction)(void (*)(void))forward, METH_FASTCALL, NULL},
     {"set_const", (PyCFunction)set_const, METH_O, NULL},

@@ -226,7 +226,9 @@ class AdaptiveIntegrator(Integrator):
         contacts: tuple[_core.Contacts, ...] = (),
     ) -> None:
         if tableau.b_error is None:
-            raise InvalidInputError("An adaptive scheme needs b_error in its tableau.")
+            raise InvalidInputError(
+                "An adaptive scheme needs b_error in its tableau.", name="b_error"
+            )
         widths = {one.name: one.value.shape[1] for one in processes}
         self.blocks = (*_MECHANICS, *widths)
         """The blocks of the state with separate tolerances."""
@@ -286,7 +288,7 @@ class AdaptiveIntegrator(Integrator):
             value = given.get(name, 1.0 if name == "mass" else np.nan)
             part = np.broadcast_to(np.asarray(value, np.float64), (size,))
             if not (part > 0).all():
-                raise InvalidInputError(f"{what} must be > 0 for {name}.")
+                raise InvalidInputError(f"{what} must be > 0 for {name}.", name=name)
             parts.append(part)
         return np.concatenate(parts)
 
@@ -384,7 +386,8 @@ def _masses(batch: CoreBatch, masses: MassArrays | None) -> dict[str, Any]:
     if batch.model.nflex:
         raise InvalidInputError(
             "Masses of a model with flexes cannot flow in the compiled core: run "
-            "without it (SIMSTATE_CORE=0)."
+            "without it (SIMSTATE_CORE=0).",
+            name="masses",
         )
     own = dict.fromkeys(("body_mass", "body_inertia", *masses.constants))
     constants: list[tuple[str, int, Array | None]] = []

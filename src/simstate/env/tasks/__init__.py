@@ -67,13 +67,14 @@ def register(
     """
     if not name or not name.replace("-", "").replace("_", "").isalnum():
         raise InvalidInputError(
-            f"A task's name has letters, digits, '-' and '_', got {name!r}."
+            f"A task's name has letters, digits, '-' and '_', got {name!r}.", name=name
         )
     shipped = (*_MODULES, *CLASSICS, *SUITE)
     if name in shipped or (name in _registered and not replace):
         remedy = "" if name in shipped else ", or pass replace=True"
         raise InvalidInputError(
-            f"There is a task {name!r} already: give it another name{remedy}."
+            f"There is a task {name!r} already: give it another name{remedy}.",
+            name=name,
         )
     said = description or (getattr(env_cfg, "__doc__", None) or "").strip()
     task = Task(name, env_cfg, train_cfg, said.partition("\n")[0])

@@ -200,7 +200,9 @@ class GymnasiumTask(Classic):
             folder = Path(library("gymnasium", "gym", what).__file__).parent
             path = folder / "envs/mujoco/assets" / self.xml_file
         if not path.exists():
-            raise InvalidInputError(f"The model {str(path)!r} (xml_file) is missing.")
+            raise InvalidInputError(
+                f"The model {str(path)!r} (xml_file) is missing.", name="xml_file"
+            )
         return path
 
 

@@ -66,7 +66,8 @@ class ClassicAction(Action):
         if not worlds_of(env.sim).engine.is_exact:
             raise InvalidInputError(
                 "Gymnasium's and dm_control's tasks run on the native engine only, "
-                f"got engine={env.sim.engine_name!r}."
+                f"got engine={env.sim.engine_name!r}.",
+                name="engine",
             )
         entity = env.scene[cfg.asset_name]
         self.classic = cfg.classic

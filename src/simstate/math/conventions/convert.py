@@ -37,7 +37,8 @@ def convert(
     if stated is not None and check_convention(stated) != state.convention:
         raise ConventionError(
             f"The states are written in {state.convention.name}, not in {stated.name}: "
-            f"use convert(state, {wanted.name})."
+            f"use convert(state, {wanted.name}).",
+            name=state.convention.name,
         )
     return _Change(state, wanted).result()
 
@@ -48,7 +49,8 @@ def check_convention(given: Convention | None) -> Convention:
         return given
     raise InvalidInputError(
         f"A state is converted to a Convention, got {given!r}: try "
-        "convert(state, simstate.math.conventions.ROS)."
+        "convert(state, simstate.math.conventions.ROS).",
+        name="convention",
     )
 
 
@@ -138,7 +140,8 @@ class _Change:
                 f"{self.source.name} and {self.target.name} speak of different points, "
                 "the body's origin and its centre of mass, and the state does not say "
                 "how far they are apart: give it com=(x, y, z), from the origin in "
-                "body axes [m]; zeros if they coincide."
+                "body axes [m]; zeros if they coincide.",
+                name="com",
             )
         return self.state.com
 

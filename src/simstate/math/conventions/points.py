@@ -53,7 +53,8 @@ def move_inertia(
     about_com = inertias.about_com(matrix, masses, centre)
     if fault := inertias.physical_fault(about_com):
         raise InvalidInputError(
-            f"inertia and com do not fit together: about the centre of mass {fault}."
+            f"inertia and com do not fit together: about the centre of mass {fault}.",
+            name="inertia",
         )
     return inertias.about_point(about_com, masses, shift - centre)
 

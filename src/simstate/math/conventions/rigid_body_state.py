@@ -246,5 +246,6 @@ def check_same(left: RigidBodyState, right: RigidBodyState) -> None:
         one, other = left.convention.name, right.convention.name
         raise ConventionError(
             f"The states are written in two conventions, {one} and {other}. Join them "
-            f"with convert(second, {other}, {one}), or convert(first, {one}, {other})."
+            f"with convert(second, {other}, {one}), or convert(first, {one}, {other}).",
+            name=other,
         )

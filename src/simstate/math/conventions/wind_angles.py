@@ -117,10 +117,14 @@ def _to_body(
         return _GEOMETRY
     if name == "earth":
         if attitude is None:
-            raise InvalidInputError("Earth axes need the attitude: give R_pas_E_to_B.")
+            raise InvalidInputError(
+                "Earth axes need the attitude: give R_pas_E_to_B.", name="R_pas_E_to_B"
+            )
         return attitude
     if velocity is None:
-        raise InvalidInputError(f"{name} axes need the velocity: give velocity_b.")
+        raise InvalidInputError(
+            f"{name} axes need the velocity: give velocity_b.", name="velocity_b"
+        )
     if name == "stability":
         attack, _ = _angles(velocity, "stevens")
         return _rot_bw(attack, torch.zeros_like(attack), "stevens")

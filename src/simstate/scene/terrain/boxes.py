@@ -77,13 +77,15 @@ def checked_boxes(kind: object, boxes: Array, size: float) -> Array:
     if not fits or not (boxes[:, 3:] > 0.0).all():
         raise InvalidInputError(
             f"The generator {kind!r} must give boxes as rows of a middle and half "
-            f"lengths > 0, finite numbers of shape (n, 6), got shape {boxes.shape}."
+            f"lengths > 0, finite numbers of shape (n, 6), got shape {boxes.shape}.",
+            name=str(kind),
         )
     beyond = np.abs(boxes[:, :2]) + boxes[:, 3:5] > size / 2.0 + 1e-9
     if beyond.any() or (boxes[:, 2] + boxes[:, 5] <= 0.0).any():
         raise InvalidInputError(
             f"The generator {kind!r} gives a box that is beyond its tile of {size} m, "
-            "or whose top is below the ground."
+            "or whose top is below the ground.",
+            name=str(kind),
         )
     return boxes
 

@@ -143,7 +143,8 @@ class Terrain:
                 if tile.shape != reach.shape[1:] or not np.isfinite(tile).all():
                     raise InvalidInputError(
                         f"The generator {kind!r} must give finite heights of shape "
-                        f"{reach.shape[1:]}, got shape {tile.shape}."
+                        f"{reach.shape[1:]}, got shape {tile.shape}.",
+                        name=str(kind),
                     )
                 row, at = margin + column * cells, margin + level * cells
                 heights[row : row + cells + 1, at : at + cells + 1] = _met(tile)

@@ -53,10 +53,13 @@ class TerrainCfg:
         if not 0.0 < self.resolution <= self.size / 4.0:
             raise InvalidInputError(
                 "resolution must be > 0 and at most a quarter of a tile's size, got "
-                f"{self.resolution} and {self.size}."
+                f"{self.resolution} and {self.size}.",
+                name="resolution",
             )
         if not self.border >= 0.0 or not self.kinds:
-            raise InvalidInputError("A terrain needs border ≥ 0 and at least one kind.")
+            raise InvalidInputError(
+                "A terrain needs border ≥ 0 and at least one kind.", name="border"
+            )
         for kind in self.kinds:
             known = (*GENERATORS, *BOX_GENERATORS)
             if isinstance(kind, str) and kind not in known:

@@ -98,7 +98,8 @@ def _check_same(ours: mujoco.MjModel, theirs: mujoco.MjModel) -> None:
     if different:
         raise ModelError(
             "The two versions of the scene must have the same bodies, joints and "
-            f"actuators: {'; '.join(different)}."
+            f"actuators: {'; '.join(different)}.",
+            name="scene",
         )
 
 

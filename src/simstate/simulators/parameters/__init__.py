@@ -129,7 +129,8 @@ def recompiled(model: mujoco.MjModel) -> mujoco.MjModel:
             again = mujoco.MjModel.from_xml_string(text)
         except ValueError as error:
             raise ModelError(
-                f"MuJoCo does not take the other simulator's values: {error}"
+                f"MuJoCo does not take the other simulator's values: {error}",
+                name="model",
             ) from error
     for size in (
         "nq", "nv", "nu", "na", "nbody", "ntendon", "neq", "npair", "nhfield", "nflex",
@@ -137,6 +138,7 @@ def recompiled(model: mujoco.MjModel) -> mujoco.MjModel:
         if getattr(again, size) != getattr(model, size):
             raise ModelError(
                 f"Written as MJCF and compiled again, {size} is {getattr(again, size)} "
-                f"and not {getattr(model, size)}: something of the model is lost."
+                f"and not {getattr(model, size)}: something of the model is lost.",
+                name=size,
             )
     return again

@@ -97,7 +97,8 @@ class Parameters(Mapping[str, Tensor]):
         if self._sim is not None:
             raise InvalidInputError(
                 f"The parameters of {self._owner} belong to another simulation "
-                "already: make one for each."
+                "already: make one for each.",
+                name="parameters",
             )
         spread: dict[str, Tensor] = {}
         for name, values in self._values.items():

@@ -56,7 +56,8 @@ class MovingFrame(Process):
         if not isinstance(gravity, Gravity):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInputError(
                 "gravity must be a simstate.integrate.Gravity, whose one formula moves "
-                f"the frame and the bodies in it; got {gravity!r}."
+                f"the frame and the bodies in it; got {gravity!r}.",
+                name="gravity",
             )
         start = _vector_rows("position", position)
         speed = _vector_rows("velocity", velocity)
@@ -116,7 +117,9 @@ class MovingFrame(Process):
         """
         sim = self._sim
         if sim is None:
-            raise InvalidInputError(f"{self.name!r} is in no simulation yet.")
+            raise InvalidInputError(
+                f"{self.name!r} is in no simulation yet.", name=self.name
+            )
         places, speeds = _free_columns(sim, self)
         rows = worlds_of(sim).select(env_ids).tensor(sim.device)
         data = sim.scene[entity].data
@@ -206,7 +209,8 @@ def _refuse_collisions(sim: SteppingHost, frame: MovingFrame) -> None:
             raise InvalidInputError(
                 f"Bodies of {frame.name!r} and of {other.name!r} can collide, but "
                 "their places are relative to different points. Give their geoms "
-                "contype and conaffinity that never meet, or let them share one frame."
+                "contype and conaffinity that never meet, or let them share one frame.",
+                name=frame.name,
             )
 
 
@@ -221,7 +225,8 @@ def _free_columns(sim: SteppingHost, frame: MovingFrame) -> tuple[list[int], lis
         if joint < 0 or model.jnt_type[joint] != mujoco.mjtJoint.mjJNT_FREE.value:
             raise InvalidInputError(
                 f"Body {model.body(root).name!r} of {frame.name!r} has no free joint: "
-                "it belongs to the simulation's origin, which cannot be moved."
+                "it belongs to the simulation's origin, which cannot be moved.",
+                name=model.body(root).name,
             )
         places.append(int(model.jnt_qposadr[joint]))
         speeds.append(int(model.jnt_dofadr[joint]))

@@ -83,7 +83,8 @@ class FunctionForce(SceneForce):
             raise InvalidInputError(
                 "The address of a C function must be a whole number > 0, got "
                 f"{address!r}: for ctypes it is ctypes.cast(function, "
-                "ctypes.c_void_p).value, for cffi int(ffi.cast('intptr_t', function))."
+                "ctypes.c_void_p).value, for cffi int(ffi.cast('intptr_t', function)).",
+                name="address",
             )
         self._address = address
         self.__qualname__ = function_name(function)
@@ -132,7 +133,8 @@ def _live(values: Any, num_envs: int) -> Tensor:
     if tensor is None or tensor.dtype != torch.float64 or tensor.device.type != "cpu":
         raise InvalidInputError(
             "The parameters of a C function must be a float64 tensor or array on the "
-            f"host, of shape (num_envs, k), got {values!r}."
+            f"host, of shape (num_envs, k), got {values!r}.",
+            name="parameters",
         )
     if tensor.ndim != 2 or not tensor.shape[1]:
         has_shape("parameters", tensor, (num_envs, 1))

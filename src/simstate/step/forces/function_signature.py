@@ -51,7 +51,8 @@ def _is_cffi(model: object) -> bool:
 def _refuse(given: str, remedy: str) -> InvalidInputError:
     return InvalidInputError(
         f"A compiled force has the type {_TYPE} of simstate/force.h, got {given}: "
-        f"{remedy}."
+        f"{remedy}.",
+        name="function",
     )
 
 

@@ -195,7 +195,8 @@ class Gravity(SceneForce, ABC):
             raise InvalidInputError(
                 f"The scene has gravity {sim.model.opt.gravity.tolist()} m/s² of its "
                 "own, which would act as well: set it to zero (SceneCfg(gravity=(0, 0, "
-                "0)), or <option gravity> in MJCF)."
+                "0)), or <option gravity> in MJCF).",
+                name="gravity",
             )
         self._bodies = body_ids(sim, self.entity)
         _refuse_another(sim, self._bodies)
@@ -244,7 +245,8 @@ class Gravity(SceneForce, ABC):
             raise InvalidInputError(
                 f"A body is {greatest(place):.3g} m from the origin, where float32 has "
                 "steps of centimetres or more: give this gravity to a MovingFrame, so "
-                'that positions are relative to an orbit, or use engine="native".'
+                'that positions are relative to an orbit, or use engine="native".',
+                name="float32",
             )
         integration = sim.integration
         if integration is not None and isinstance(integration.scheme, Adaptive):
@@ -322,5 +324,6 @@ def _refuse_another(sim: SteppingHost, bodies: list[int]) -> None:
                 f"A {type(other).__name__} pulls at body {min(names)!r} already. Two "
                 "fields are one model: PointMassGravity([mu, …], positions) for an "
                 "inertial sum, CentralGravity(central, [ThirdBody(mu, position)]) for "
-                "a central body that others disturb."
+                "a central body that others disturb.",
+                name=min(names),
             )

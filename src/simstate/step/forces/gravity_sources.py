@@ -162,7 +162,8 @@ class PointMassGravity(Gravity):
                 "others move and pull at it: the origin would have to be held. For a "
                 "central body that others disturb use CentralGravity(PointMassGravity("
                 "mu), [ThirdBody(mu, position)]); for an inertial sum give all masses "
-                "their motion about the common centre."
+                "their motion about the common centre.",
+                name="positions",
             )
 
 
@@ -244,7 +245,8 @@ class CentralGravity(Gravity):
         for body in third_bodies:
             if not isinstance(body, ThirdBody):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise InvalidInputError(
-                    f"third_bodies takes ThirdBody(mu, position), got {body!r}."
+                    f"third_bodies takes ThirdBody(mu, position), got {body!r}.",
+                    name="third_bodies",
                 )
         self.central = central
         self.third_bodies = tuple(third_bodies)
@@ -313,5 +315,6 @@ def _check_central(central: Gravity) -> None:
     if wrong:
         raise InvalidInputError(
             f"The central body is a field about the origin, but {wrong}. Use "
-            "PointMassGravity(mu), and ThirdBody(mu, position) for the others."
+            "PointMassGravity(mu), and ThirdBody(mu, position) for the others.",
+            name="central",
         )

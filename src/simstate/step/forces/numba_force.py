@@ -82,7 +82,8 @@ def compile_force(
         raise InvalidInputError(
             f"numba cannot compile the force {function.__qualname__!r}: {reason} It is "
             "called as function(t, *reads, *writes, *parameters) with arrays of one "
-            "world."
+            "world.",
+            name=function.__qualname__,
         ) from error
     return CompiledFunction(compiled, parameters)
 

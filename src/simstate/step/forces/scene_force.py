@@ -44,7 +44,8 @@ class SceneForce:
         if self._sim is not None:
             raise InvalidInputError(
                 f"This {type(self).__name__} acts in a simulation already: make one "
-                "for each use."
+                "for each use.",
+                name=type(self).__name__,
             )
         self.parameters.attach(sim)
         self._sim = sim

@@ -111,7 +111,8 @@ class Thruster(SceneForce):
         if self.jet_damping and not flows:
             raise InvalidInputError(
                 f"jet_damping of the Thruster on {self.body!r} is that of the "
-                "propellant which leaves the body: give it a mass_flow."
+                "propellant which leaves the body: give it a mass_flow.",
+                name="jet_damping",
             )
         self._mass_rate = sim.mass_rate if flows else None
 

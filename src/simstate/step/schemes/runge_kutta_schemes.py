@@ -274,6 +274,7 @@ def scheme(name: str, attitude: AttitudeMode = "lie", **options: Any) -> Explici
         adaptive = [x.__name__ for x in SCHEMES.values() if issubclass(x, Adaptive)]
         raise InvalidInputError(
             f"{found.__name__} has fixed steps and takes no {', '.join(options)}; "
-            f"adaptive schemes are {', '.join(adaptive)}."
+            f"adaptive schemes are {', '.join(adaptive)}.",
+            name=found.__name__,
         )
     return found(attitude=attitude, **options)

@@ -44,7 +44,8 @@ class Explicit:
         if not isinstance(self.tableau, Tableau):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInputError(
                 f"tableau must be a Tableau, got {type(self.tableau).__name__}: "
-                "Explicit(Tableau(name, a, b, order)), or a ready one such as RK4()."
+                "Explicit(Tableau(name, a, b, order)), or a ready one such as RK4().",
+                name="tableau",
             )
         if self.attitude not in ATTITUDE_MODES:
             raise unknown_name("attitude mode", str(self.attitude), ATTITUDE_MODES)
@@ -98,13 +99,15 @@ class Adaptive(Explicit):
         if self.tableau.b_error is None:
             raise InvalidInputError(
                 f"Scheme {self.name!r} has no embedded solution (b_error), so it "
-                "cannot adapt its step: use Explicit(tableau), or DP54()."
+                "cannot adapt its step: use Explicit(tableau), or DP54().",
+                name="b_error",
             )
         if self.attitude == "manifold":
             raise InvalidInputError(
                 'attitude="manifold" is second order whatever the scheme, and the '
                 "embedded solution does not see its error, so a tolerance would not "
-                'hold. Use attitude="lie" or "high_order".'
+                'hold. Use attitude="lie" or "high_order".',
+                name="attitude",
             )
         check_tolerance("atol", self.atol)
         check_tolerance("rtol", self.rtol)
@@ -115,5 +118,6 @@ class Adaptive(Explicit):
         if not self.min_step < self.max_step:
             raise InvalidInputError(
                 f"min_step < max_step is needed, got min_step={self.min_step} and "
-                f"max_step={self.max_step}."
+                f"max_step={self.max_step}.",
+                name="min_step",
             )

@@ -80,14 +80,16 @@ def _check_shape(tableau: Tableau) -> None:
         raise InvalidInputError(
             f"Tableau {tableau.name!r}: row i of a must have i weights (only stages "
             f"before it: the scheme is explicit) and b as many as there are rows. Got "
-            f"rows of {lengths} weights and {stages} in b."
+            f"rows of {lengths} weights and {stages} in b.",
+            name="a",
         )
     for name in ("b_error", "b_error_low"):
         weights = getattr(tableau, name)
         if weights is not None and len(weights) != stages:
             raise InvalidInputError(
                 f"Tableau {tableau.name!r}: {name} must have {stages} weights, one per "
-                f"stage, got {len(weights)}."
+                f"stage, got {len(weights)}.",
+                name=name,
             )
     if tableau.b_error is not None and not any(tableau.b_error):
         raise InvalidInputError(
@@ -97,7 +99,8 @@ def _check_shape(tableau: Tableau) -> None:
         raise InvalidInputError(
             f"Tableau {tableau.name!r}: with b_error the embedded solution's "
             f"error_order must be from 1 to below the order {tableau.order}, got "
-            f"{tableau.error_order}."
+            f"{tableau.error_order}.",
+            name="error_order",
         )
 
 
@@ -108,7 +111,8 @@ def _check_order(tableau: Tableau) -> None:
     if not 1 <= tableau.order <= (stages if stages < 5 else stages - 1):
         raise InvalidInputError(
             f"Tableau {tableau.name!r}: no explicit scheme of {stages} stages has "
-            f"order {tableau.order}."
+            f"order {tableau.order}.",
+            name="order",
         )
     _require(tableau, "b", tableau.b, tableau.order)
     if tableau.b_error is not None:
@@ -122,7 +126,8 @@ def _require(tableau: Tableau, name: str, b: Sequence[float], order: int) -> Non
         if needed <= order and abs(total - value) > _TOLERANCE:
             raise InvalidInputError(
                 f"Tableau {tableau.name!r} is not of order {order}: with {name} as b, "
-                f"{text} is {total:.12g} and must be {value:.12g}."
+                f"{text} is {total:.12g} and must be {value:.12g}.",
+                name="order",
             )
 
 

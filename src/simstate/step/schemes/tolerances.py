@@ -47,7 +47,7 @@ def check_tolerance(name: str, given: Tolerance) -> None:
         if given is not None and not 0 < _as_number(value) < math.inf:
             where = f" for {key}" if key else ""
             raise InvalidInputError(
-                f"{name} must be a number > 0, got {value!r}{where}."
+                f"{name} must be a number > 0, got {value!r}{where}.", name=name
             )
 
 
@@ -134,4 +134,4 @@ def tolerance_error(
         "otherwise raise atol and rtol, or lower min_step. The state is as it was "
         "before the step."
     )
-    return IntegrationError(message, worlds)
+    return IntegrationError(message, worlds, name=where)

@@ -34,7 +34,8 @@ def check_order(tableau: StochasticTableau) -> None:
             raise InvalidInputError(
                 f"Stochastic tableau {tableau.name!r} is not of order "
                 f"{tableau.order:g} ({tableau.conditions}): {text} is {value:.12g} and "
-                f"must be {wanted:.12g}."
+                f"must be {wanted:.12g}.",
+                name="order",
             )
 
 

@@ -178,7 +178,8 @@ def _check_shape(tableau: StochasticTableau) -> None:
             raise InvalidInputError(
                 f"{start}{name} must have {stages} rows, and row i weights of the "
                 f"{'stages before it' if explicit else 'stages'}; got rows of "
-                f"{lengths} weights."
+                f"{lengths} weights.",
+                name=name,
             )
     vectors: list[tuple[str, Row]] = [("alpha", tableau.alpha)]
     for name in ("beta", "mixed", "mixed_other"):
@@ -190,12 +191,13 @@ def _check_shape(tableau: StochasticTableau) -> None:
         if not stages or len(row) != stages:
             raise InvalidInputError(
                 f"{start}{name} must have {stages} weights, one per stage, got "
-                f"{len(row)}."
+                f"{len(row)}.",
+                name=name,
             )
     numbers = [x for _, row in vectors for x in row]
     numbers += [x for _, rows, _ in matrices for row in rows for x in row]
     if not all(math.isfinite(x) for x in numbers):
-        raise InvalidInputError(f"{start}a weight is not finite.")
+        raise InvalidInputError(f"{start}a weight is not finite.", name="weights")
 
 
 def _named(tableau: StochasticTableau, group: str) -> Mapping[str, Any]:

@@ -46,24 +46,27 @@ def normal(
     """Normal numbers of that mean, each with its deviation, or with a covariance."""
     centre = numbers(mean, "mean")
     if (std is None) == (cov is None):
-        raise InvalidInputError("normal needs either std or cov.")
+        raise InvalidInputError("normal needs either std or cov.", name="std")
     if cov is not None:
         spread = numbers(cov, "cov")
         size = centre.numel()
         if centre.ndim != 1 or tuple(spread.shape) != (size, size):
             raise InvalidInputError(
                 f"cov must have shape ({size}, {size}) for a mean of shape "
-                f"{tuple(centre.shape)}, got {tuple(spread.shape)}."
+                f"{tuple(centre.shape)}, got {tuple(spread.shape)}.",
+                name="cov",
             )
         symmetric = bool(torch.equal(spread, spread.T))
         array = spread.numpy()
         if not symmetric or float(np.linalg.eigvalsh(array).min()) <= 0:
-            raise InvalidInputError("cov must be symmetric and positive definite.")
+            raise InvalidInputError(
+                "cov must be symmetric and positive definite.", name="cov"
+            )
         root = torch.as_tensor(np.linalg.cholesky(array))
         return Distribution((size,), size, True, lambda z: centre + z @ root.T)
     scale = numbers(0.0 if std is None else std, "std")
     if bool((scale < 0).any()):
-        raise InvalidInputError(f"std must be ≥ 0, got {std}.")
+        raise InvalidInputError(f"std must be ≥ 0, got {std}.", name="std")
     flat, width = (centre + 0 * scale).reshape(-1), (scale + 0 * centre).reshape(-1)
     shape = tuple((centre + scale).shape)
     return Distribution(shape, flat.numel(), True, lambda z: flat + width * z)
@@ -82,7 +85,9 @@ def uniform(low: Numbers, high: Numbers) -> Distribution:
     first, last = numbers(low, "low"), numbers(high, "high")
     width = last - first
     if bool((width < 0).any()):
-        raise InvalidInputError(f"low must not be above high, got {low} and {high}.")
+        raise InvalidInputError(
+            f"low must not be above high, got {low} and {high}.", name="low"
+        )
     flat, span = (first + 0 * width).reshape(-1), width.reshape(-1)
     return Distribution(
         tuple(width.shape), flat.numel(), False, lambda u: flat + span * u
@@ -93,7 +98,7 @@ def choice(values: Values) -> Distribution:
     """One of these numbers or rows, each as likely as the others."""
     rows = numbers(values, "values")
     if not rows.ndim or not len(rows):
-        raise InvalidInputError("choice needs at least one value.")
+        raise InvalidInputError("choice needs at least one value.", name="values")
     count = len(rows)
     return Distribution(
         tuple(rows.shape[1:]), 1, False,

@@ -58,7 +58,7 @@ class Study:
         instance_of("draws", self.draws, Mapping)
         instance_of("results", self.results, Mapping)
         if not self.results or not self.draws:
-            raise InvalidInputError("A study needs draws and results.")
+            raise InvalidInputError("A study needs draws and results.", name="draws")
         if self.worst is not None and self.worst not in self.results:
             raise unknown_name("result of the study", self.worst, self.results)
         for name, given in self.results.items():
@@ -76,7 +76,8 @@ class Study:
         if not isinstance(own, Simulation) or own.num_envs != num_envs:
             raise InvalidInputError(
                 "make(draws, num_envs=…, seed=…, first_world=…) must return a "
-                f"Simulation of {num_envs} worlds, got {sim!r}."
+                f"Simulation of {num_envs} worlds, got {sim!r}.",
+                name="make",
             )
         return own
 
@@ -166,14 +167,15 @@ def load_study(path: str | Path) -> Study:
     """The study that a Python file's function `study()` returns."""
     file = as_path("path", path)
     if not file.is_file():
-        raise InvalidInputError(f"There is no file {str(file)!r}.")
+        raise InvalidInputError(f"There is no file {str(file)!r}.", name=str(file))
     check_text(file)
     made = runpy.run_path(str(file), run_name=file.stem).get("study")
     found = made() if callable(made) else made
     if not isinstance(found, Study):
         raise InvalidInputError(
             f"{str(file)!r} must define study(), which returns a "
-            "simstate.study.dispersions.Study."
+            "simstate.study.dispersions.Study.",
+            name="study",
         )
     return found
 

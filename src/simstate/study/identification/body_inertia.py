@@ -31,7 +31,8 @@ def shape_of(model: mujoco.MjModel, body: int) -> Array:
         raise InvalidInputError(
             f"The inertia of body {model.body(body).name!r} is that of a point, a line "
             "or a plate, and has no shape to fit: give it moments of which none "
-            "is the sum of the other two."
+            "is the sum of the other two.",
+            name=model.body(body).name,
         )
     axes = quaternion.to_matrix(torch.as_tensor(model.body_iquat[body])).numpy()
     second = axes @ np.diag(spread / mass) @ axes.T

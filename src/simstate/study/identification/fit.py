@@ -175,7 +175,8 @@ class FittedParameters:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InvalidInputError(
                 f"{str(path)!r} is no file of fitted parameters, which `simstate "
-                f"identify --out` writes: {error}."
+                f"identify --out` writes: {error}.",
+                name=str(path),
             ) from error
         return FittedParameters(parameters, mean, covariance)
 

@@ -107,12 +107,15 @@ def parse_free(sim: Simulation, text: str) -> list[FreeParameter]:
                 found += [one for one in parts if _is_chosen(one, len(parts), axis)]
     if not found:
         raise InvalidInputError(
-            f"Nothing is free in {text!r}: name parameters, such as {EXAMPLE!r}."
+            f"Nothing is free in {text!r}: name parameters, such as {EXAMPLE!r}.",
+            name=text,
         )
     names = [parameter.name for parameter in found]
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice:
-        raise InvalidInputError(f"{twice[0]!r} is free twice: name it once.")
+        raise InvalidInputError(
+            f"{twice[0]!r} is free twice: name it once.", name=twice[0]
+        )
     return found
 
 
@@ -122,7 +125,8 @@ def _delay(clause: str) -> FreeParameter:
     if what != DELAY or len(items) > 1:
         raise InvalidInputError(
             f"{clause!r} is no clause of free parameters: it is 'delay' or "
-            f"'ENTITY KIND NAMES: ITEMS', such as {EXAMPLE!r}."
+            f"'ENTITY KIND NAMES: ITEMS', such as {EXAMPLE!r}.",
+            name=clause,
         )
     least, most = (0.0, MAX_DELAY) if low is None or high is None else (low, high)
     _check_bounds(DELAY, least, most)
@@ -134,7 +138,8 @@ def _is_chosen(parameter: FreeParameter, parts: int, axis: str) -> bool:
     """Return True if a component was named, or all of them are meant."""
     if axis and parts == 1:
         raise InvalidInputError(
-            f"{parameter.name} has one component: leave out '.{axis}'."
+            f"{parameter.name} has one component: leave out '.{axis}'.",
+            name=parameter.name,
         )
     known = _COMPONENTS.get(parameter.attribute, ())
     if axis and axis not in known:
@@ -155,7 +160,8 @@ def _items(text: str) -> Iterator[tuple[str, str, float | None, float | None]]:
         except ValueError:
             raise InvalidInputError(
                 f"{item.strip()!r} is no free parameter: write a name, perhaps with "
-                "bounds, such as 'damping' or 'damping 0.1 .. 2'."
+                "bounds, such as 'damping' or 'damping 0.1 .. 2'.",
+                name=item.strip(),
             ) from None
 
 
@@ -196,7 +202,7 @@ def _elements(
             mine = [k for name, k in known.items() if re.fullmatch(pattern, name)]
         except re.error as error:
             raise InvalidInputError(
-                f"{pattern!r} is no regular expression of names: {error}."
+                f"{pattern!r} is no regular expression of names: {error}.", name=pattern
             ) from error
         if not mine:
             raise unknown_name(f"{kind} of {entity!r} with {what}", pattern, known)
@@ -233,7 +239,7 @@ def _parameters(
         _check_bounds(name, least, most)
         if what in _NOT_NEGATIVE and least < 0:
             raise InvalidInputError(
-                f"{name} is never negative, got {least:g} .. {most:g}."
+                f"{name} is never negative, got {least:g} .. {most:g}.", name=name
             )
         yield FreeParameter(
             name, form, _unit(model, kind, element, name.rpartition(" ")[2]),
@@ -244,7 +250,8 @@ def _parameters(
 def _check_bounds(name: str, low: float, high: float) -> None:
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise InvalidInputError(
-            f"The bounds of {name} must be finite and rise, got {low:g} .. {high:g}."
+            f"The bounds of {name} must be finite and rise, got {low:g} .. {high:g}.",
+            name=name,
         )
 
 
@@ -322,7 +329,8 @@ def _targets(
     if bias[term] == 0:
         name = model.actuator(element).name
         raise InvalidInputError(
-            f"Actuator {name!r} has no {what}: it is no servo. Free its gear instead."
+            f"Actuator {name!r} has no {what}: it is no servo. Free its gear instead.",
+            name=name,
         )
     # The gain of a position servo is kp, also where kv has the same value.
     has_gain = what == "kp" or bias[1] == 0

@@ -360,7 +360,8 @@ def _check_pair(
         raise InvalidInputError(
             f"The logged velocity of {label!r} is not the rate of its position; that "
             f"of {speeds[best][0]!r} is: name the components in their order with "
-            "log.declare(column, names=[…])."
+            "log.declare(column, names=[…]).",
+            name=label,
         )
     if agreement < 0.9:
         return
@@ -373,7 +374,8 @@ def _check_pair(
         if abs(factor / expected - 1.0) < 0.2:
             raise InvalidInputError(
                 f"The logged velocity of {label!r} is not the rate of its position "
-                f"(which is {factor:.3g} times it): it {fault}."
+                f"(which is {factor:.3g} times it): it {fault}.",
+                name=label,
             )
 
 

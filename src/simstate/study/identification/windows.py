@@ -133,13 +133,15 @@ def cut_windows(
         raise InvalidInputError(
             f"A window of {seconds:g} s does not fit twice into the log, which has "
             f"{shortest:g} s in common to all columns: one part is fitted, and one is "
-            "held out."
+            "held out.",
+            name="window",
         )
     if seconds * rate < _LEAST_SAMPLES - _NEAR:
         raise InvalidInputError(
             f"A window of {seconds:g} s has fewer than {_LEAST_SAMPLES} samples at "
             f"{rate:g} Hz, which its initial state alone would explain: make it longer "
-            "(window=…)."
+            "(window=…).",
+            name="window",
         )
     logs: list[int] = []
     starts: list[float] = []

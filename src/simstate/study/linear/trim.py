@@ -10,6 +10,7 @@ from torch import Tensor
 
 from simstate.base.checks import has_shape, instance_of
 from simstate.base.errors import InvalidInputError, SimStateError
+from simstate.base.ids import int_list
 from simstate.math.vector import solve
 from simstate.simulation import Simulation
 from simstate.step.forces.force_parameters import Numbers, numbers
@@ -74,7 +75,7 @@ def trim(
     instance_of("sim", sim, Simulation)
     instance_of("unknowns", unknowns, Mapping)
     if not unknowns:
-        raise InvalidInputError("trim needs at least one unknown.")
+        raise InvalidInputError("trim needs at least one unknown.", name="unknowns")
     problem = _Problem(sim, unknowns, write, residual)
     x, found = problem.solve(tolerance, iterations)
     converged = found.abs().amax(dim=1) <= tolerance
@@ -85,7 +86,8 @@ def trim(
             f"trim did not converge in {int((~converged).sum())} of {len(x)} worlds: "
             f"in world {world} a residual of {float(found[world].abs().max()):.3g} is "
             f"left at {values}. Look for an unknown at its bound, start nearer, or "
-            "free another unknown."
+            "free another unknown.",
+            worlds=int_list((~converged).nonzero().flatten()),
         )
     close = 1e-9 * problem.scale
     at_bound = (x <= problem.low + close) | (x >= problem.high - close)
@@ -122,7 +124,8 @@ class _Problem:
             if not unknown.low < unknown.high:
                 raise InvalidInputError(
                     f"The bounds of {name!r} must rise, got {unknown.low} and "
-                    f"{unknown.high}."
+                    f"{unknown.high}.",
+                    name=name,
                 )
             start = numbers(unknown.start, name)
             has_shape(f"The start of {name!r}", start, (), (count,))

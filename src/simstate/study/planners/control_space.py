@@ -40,7 +40,9 @@ class ControlSpace:
         self.low, self.high = low.expand(shape), high.expand(shape)
         """Minimum and maximum controls; float64, shape (num_envs, width) each."""
         if not bool((self.low < self.high).all()):
-            raise InvalidInputError("bounds must be (low, high) with low < high.")
+            raise InvalidInputError(
+                "bounds must be (low, high) with low < high.", name="bounds"
+            )
 
     def _ranges(self, target: Any) -> tuple[Tensor, Tensor]:
         if self.is_env:
@@ -52,7 +54,8 @@ class ControlSpace:
             free = [model.actuator(i).name for i in (~limited).nonzero()[0]]
             raise InvalidInputError(
                 f"The controls {listed(free)} have no range: give the planner "
-                "bounds=(low, high), or the actuators a ctrlrange."
+                "bounds=(low, high), or the actuators a ctrlrange.",
+                name="bounds",
             )
         found = slots.get("model/actuator_ctrlrange")
         ranges = torch.as_tensor(model.actuator_ctrlrange)[None]
@@ -71,7 +74,8 @@ class ControlSpace:
         except (TypeError, ValueError, RuntimeError):
             raise InvalidInputError(
                 f"bounds must be (low, high), each a number or {self.width} numbers; "
-                f"got {bounds!r}."
+                f"got {bounds!r}.",
+                name="bounds",
             ) from None
         return low, high
 

@@ -66,7 +66,8 @@ class iLQR:  # noqa: N801 - the name in the literature
         self.damping = number("damping", damping, more_than=0)
         if not callable(residual):
             raise InvalidInputError(
-                f"residual must be a function of the simulation, got {residual!r}."
+                f"residual must be a function of the simulation, got {residual!r}.",
+                name="residual",
             )
         self.residual, self.bounds, self.make = residual, bounds, make
         self.best: Tensor | None = None
@@ -82,7 +83,8 @@ class iLQR:  # noqa: N801 - the name in the literature
         if is_env(target):
             raise InvalidInputError(
                 "iLQR needs derivatives of a simulation: use it with env.sim and a "
-                "residual, or a sampling planner with the environment."
+                "residual, or a sampling planner with the environment.",
+                name="derivatives",
             )
         space = ControlSpace(target, self.bounds)
         shooting = Shooting(target, self.residual, self.hold, self.make)

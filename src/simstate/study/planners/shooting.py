@@ -13,6 +13,7 @@ from simstate.base.errors import InvalidInputError, ShapeError
 from simstate.study import scratch_worlds as scratch
 from simstate.study.derivative_estimates import derivatives
 from simstate.study.planners.control_space import ControlSpace
+from simstate.study.rollout import hold
 from simstate.study.tangent_state import StateVector
 
 Residual: TypeAlias = Callable[[Any], Tensor]
@@ -63,7 +64,8 @@ class Shooting:
         if StateVector(target).processes:
             raise InvalidInputError(
                 "iLQR has no states for processes (sim.add_process): use a sampling "
-                "planner, or a simulation without them."
+                "planner, or a simulation without them.",
+                name="processes",
             )
         self._start = scratch.copy_rows(target)
         self._worlds = scratch.sim_of(target).num_envs
@@ -106,7 +108,7 @@ class Shooting:
                     now = now + share * step + (gain @ moved)[..., 0]
                 applied[:, h] = now.nan_to_num().clamp(low, high)
                 states.append(host.state.clone())
-                scratch.step(host, applied[:, h], self._hold)
+                hold(host, applied[:, h], self._hold)
                 residuals.append(self._read(host))
         residual = torch.stack(residuals, dim=1)
         cost = residual.square().sum(dim=(1, 2)) / 2
@@ -145,7 +147,8 @@ class Shooting:
             raise InvalidInputError(
                 "iLQR runs in scratch worlds, which cannot be built for added force "
                 "models, events or tasks: pass make=, a function of the number of "
-                "worlds that builds the simulation."
+                "worlds that builds the simulation.",
+                name="make",
             )
         scratch.branch(host, self._start, worlds, self._target)
         return host

@@ -1,0 +1,58 @@
+"""Rollouts: MuJoCo's own steps under controls of each time step, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from simstate.engine import Stage
+from simstate.step.mujoco_stepper import MujocoStepper
+from simstate.step.stepping_host import forcing_of, stepper_of
+from simstate.world.worlds import worlds_of
+
+Array = NDArray[Any]
+
+
+class RolloutStepper(MujocoStepper):
+    """Advances worlds under given controls, and records fields of the state.
+
+    A world has the bits that a call for each time step would give it. One that diverges
+    on the way is back where the rollout started.
+    """
+
+    controls: Array
+    """Controls of each time step; shape (num_envs or 1, steps, nu)."""
+    samples: Array
+    """Numbers of steps after which fields are recorded; rising int32."""
+    fields: Mapping[str, Array]
+    """Arrays for recorded fields; see `CoreBatch.rollout`."""
+
+    def advance(self, n: int, rows: Tensor | None) -> int:
+        """Advance worlds under the controls; return flags of `Seen`."""
+        compiled = self._engine.compiled
+        assert compiled is not None
+        assert n == self.controls.shape[1]
+        ids = None if rows is None else compiled.ids(rows.numpy())
+        seen = compiled.rollout(ids, self.controls, self.samples, self.fields)
+        self._engine.kept_writes += 1
+        self._fresh.mark_current(Stage.ACCELERATION, rows, evaluated=False)
+        return seen
+
+
+def rollout_stepper(sim: Any) -> RolloutStepper | None:
+    """Return a stepper for rollouts; None if each time step needs a call.
+
+    That is so with force models, integrators, events, contact sensors, and without the
+    compiled core.
+    """
+    worlds, forcing = worlds_of(sim), forcing_of(sim)
+    is_plain = type(stepper_of(sim)) is MujocoStepper and not forcing.models
+    if not is_plain or worlds.engine.compiled is None or worlds.engine.observers:
+        return None
+    found = RolloutStepper(worlds, forcing, sim.divergence)
+    found.samples, found.fields = np.empty(0, np.int32), {}
+    return found
