@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -227,10 +228,6 @@ def _contact_columns(
     return [name + end for name in names for end in ends]
 
 
-def _contact_components(env: Env, sensor_name: str) -> list[str]:
-    return _contact_columns(env, sensor_name, XYZ)
-
-
 @mirrors(Symmetry.contacts)
 @columns(_contact_columns)
 @contract(ContactSensor.found)
@@ -250,7 +247,7 @@ def contact_air_time(env: Env, sensor_name: str) -> Tensor:
 
 
 @mirrors(mirror.contact_forces)
-@columns(_contact_components)
+@columns(partial(_contact_columns, ends=XYZ))
 @contract(ContactSensor.force_w)
 @either
 def contact_force(env: Env, sensor_name: str) -> Tensor:

@@ -109,6 +109,27 @@ def load_networks(algorithm: Any, cfg: TrainCfg, path: Path) -> None:
         ) from error
 
 
+def find_teacher(cfg: RunCfg, checkpoint: Content | None) -> Content | None:
+    """Return the run of the teacher, with its policy if the run is new."""
+    if (cfg.train.algorithm == "distillation") != (cfg.teacher is not None):
+        raise InvalidInputError(
+            f"train.algorithm is {cfg.train.algorithm!r} and the teacher "
+            f"{cfg.teacher!r}: a distillation needs the run of a teacher (--teacher "
+            "RUN), and other learners take none.",
+            name="teacher",
+        )
+    if cfg.teacher is None:
+        return None
+    if checkpoint is None:
+        return read_checkpoint(find_policy(Path(cfg.teacher)))
+    try:
+        return {"run": checkpoint["teacher"]}
+    except KeyError as error:
+        raise SnapshotError(
+            "The checkpoint does not hold the settings of its teacher."
+        ) from error
+
+
 def load_teacher(algorithm: Any, teacher: Content, name: str) -> None:
     """Give a distillation the policy of another run, its `teacher`."""
     cfg = RunCfg.of(teacher).train

@@ -17,7 +17,7 @@ from tensordict import TensorDict
 from torch import Tensor
 
 from simstate.base.checks import whole_number
-from simstate.base.errors import InvalidInputError, SimStateError, SnapshotError
+from simstate.base.errors import SimStateError, SnapshotError
 from simstate.base.files import naming_errors
 from simstate.engine import OneTorchThread
 from simstate.env import Env, EnvCfg
@@ -27,6 +27,7 @@ from simstate.state import Snapshot
 from simstate.train.algorithm import (
     check_kind,
     check_symmetry,
+    find_teacher,
     learner_memory,
     load_networks,
     load_teacher,
@@ -38,7 +39,6 @@ from simstate.train.checkpoint import (
     Content,
     checkpoint_path,
     find_checkpoint,
-    find_policy,
     prune_checkpoints,
     read_checkpoint,
     write_checkpoint,
@@ -100,7 +100,7 @@ class TrainingRun:
         self.example = self.env if isinstance(self.env, Env) else self.env.example
         """An Env of the task in this process, for its names and sizes."""
         self._worlds = RslRlVecEnv(self.env)
-        self._teacher = _teacher(cfg, checkpoint)
+        self._teacher = find_teacher(cfg, checkpoint)
         # One thread: orthogonal weights depend on the number of threads.
         with self.core_seconds("creating networks"), OneTorchThread():
             self.algorithm: Any = make_algorithm(
@@ -382,24 +382,3 @@ class TrainingRun:
                 f"The checkpoint does not hold what this run needs: {error!r}."
             ) from error
         self.saved = self.iteration
-
-
-def _teacher(cfg: RunCfg, checkpoint: Content | None) -> Content | None:
-    """Return the run of the teacher, with its policy if the run is new."""
-    if (cfg.train.algorithm == "distillation") != (cfg.teacher is not None):
-        raise InvalidInputError(
-            f"train.algorithm is {cfg.train.algorithm!r} and the teacher "
-            f"{cfg.teacher!r}: a distillation needs the run of a teacher (--teacher "
-            "RUN), and other learners take none.",
-            name="teacher",
-        )
-    if cfg.teacher is None:
-        return None
-    if checkpoint is None:
-        return read_checkpoint(find_policy(Path(cfg.teacher)))
-    try:
-        return {"run": checkpoint["teacher"]}
-    except KeyError as error:
-        raise SnapshotError(
-            "The checkpoint does not hold the settings of its teacher."
-        ) from error
