@@ -192,7 +192,7 @@ class Env(EnvTerms):
         self.events.interval(self, due)
         # 6. What all worlds see, whether they have ended or not.
         seen = final = self._groups.observe()
-        info, reset_info = self.infos.compute(self._reward_parts()), {}
+        info, reset_info = self.infos.compute(self.rewards.infos), {}
         result = tensor(reward), tensor(copy(terminated)), tensor(copy(truncated))
         # 7. Worlds that have ended are reset; the others are not touched.
         reset = due["ended"] if self.auto_reset else renewed

@@ -252,6 +252,3 @@ class EnvTerms(EnvWorlds):
             },
             kinds={kind: ends.ended_by(kind)[env_ids] for kind in END_KINDS},
         )
-
-    def _reward_parts(self) -> dict[str, Any]:
-        return self.rewards.infos if isinstance(self.rewards, WholeReward) else {}

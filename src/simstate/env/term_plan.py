@@ -159,6 +159,8 @@ class RewardSum:
             "env/reward/sums", (len(self.terms),), env.dtype, owner="env"
         ).tensor
         """Weighted sum of each term in the episode; shape (num_envs, terms)."""
+        self.infos: dict[str, Any] = {}
+        """The parts of the last reward, where a function states them."""
         self._env, self._backend = env, backend
         self._arrays = backend.array(self._weights), backend.array(self._sums)
         self._plan = TermPlan(env, self.terms, 1)

@@ -25,8 +25,6 @@ class WholeReward(RewardSum):
         term = RewardTermCfg(cfg.func, params=cfg.params, weight=1.0)
         term.place = cfg.place
         super().__init__(env, {"reward": term}, shipped)
-        self.infos: Infos = {}
-        """The parts of the last reward."""
 
     def compute(self) -> Any:
         """The reward of this step, added to the episode's; (num_envs,)."""
