@@ -1,6 +1,6 @@
 """Symmetry of a task: how observations and actions look in a mirror.
 
-`symmetry_of(env)` composes a signed permutation of the columns of every observation
+`env.symmetry()` composes a signed permutation of the columns of every observation
 group and of the action. Contracts state most of it: a quantity of joints is permuted as
 the joints are, and a vector is polar or axial by its unit. Other terms declare it with
 `mirrors`.
@@ -21,10 +21,10 @@ from simstate.entity import Quantity
 from simstate.entity.mirror import (
     AXES,
     EntityMirror,
-    ModelMirror,
     SignedPermutation,
     vector_signs,
 )
+from simstate.entity.model_mirror import ModelMirror
 from simstate.env.contracts import Declaration
 from simstate.env.entity_cfg import SceneEntityCfg
 

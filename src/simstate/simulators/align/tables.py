@@ -1,11 +1,18 @@
-"""An alignment as tables for a terminal."""
+"""An alignment as tables for a terminal, and its runs as a plot."""
+
+# Matplotlib's types are incomplete.
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from simstate.base.samples import new_figure, save_figure
 from simstate.base.table_style import new_table
 from simstate.simulators.align.findings import (
     Alignment,
@@ -79,9 +86,8 @@ def _some(names: tuple[str, ...], most: int = 3) -> str:
 
 
 def _parameter_table(simulator: SimulatorAlignment, most: int = 20) -> Table:
-    table = new_table("Parameters that differ")
-    for header in ("parameter", "element", "MuJoCo", simulator.title, "unit"):
-        table.add_column(header)
+    columns = ("parameter", "element", "MuJoCo", simulator.title, "unit")
+    table = new_table("Parameters that differ", *columns)
     for difference in simulator.parameters[:most]:
         table.add_row(
             difference.kind, difference.element, *difference.texts, difference.unit
@@ -93,11 +99,8 @@ def _parameter_table(simulator: SimulatorAlignment, most: int = 20) -> Table:
 
 
 def _comparison_table(simulator: SimulatorAlignment) -> Table:
-    table = new_table("The same states in both")
-    table.add_column("quantity")
-    for header in ("size", "difference", "remainder", "allowed"):
-        table.add_column(header, justify="right")
-    table.add_column("verdict")
+    columns = ("quantity", ">size", ">difference", ">remainder", ">allowed", "verdict")
+    table = new_table("The same states in both", *columns)
     for comparison in simulator.comparisons:
         table.add_row(comparison.quantity, *_figures(comparison), _verdict(comparison))
     return table
@@ -149,3 +152,32 @@ def trajectory_line(run: RunGap) -> str:
     )
     stopped = f"; it ended: {run.ended}" if run.ended else ""
     return f"{end}; a body off by {horizons}{stopped}"
+
+
+def draw(alignment: Alignment, path: Path) -> None:
+    """Draw how far bodies and energies part over time, for each simulator."""
+    figure = new_figure(9.0, 4.0)
+    apart, energy = figure.subplots(1, 2)
+    for k, simulator in enumerate(alignment.simulators):
+        for run, style, label in (
+            (simulator.trajectory, "-", simulator.title),
+            (simulator.matched, ":", f"{simulator.title}, parameters matched"),
+        ):
+            if run is None:
+                continue
+            gaps = np.array(run.bodies), np.subtract(run.their_energy, run.energy)
+            for axes, gap in zip((apart, energy), gaps, strict=True):
+                # Zero has no place on a logarithmic axis; the smallest rounding has.
+                far = np.maximum(np.abs(gap[1:]), 1e-18)
+                axes.semilogy(run.time[1:], far, style, color=f"C{k}", label=label)
+    for axes in (apart, energy):
+        axes.set_xlabel("time [s]")
+        axes.grid(visible=True, alpha=0.3)
+    apart.set_ylabel("greatest distance of a body [m]")
+    energy.set_ylabel("difference in energy [J]")
+    figure.suptitle(f"{alignment.model}: runs from one state, compared with MuJoCo's")
+    handles, labels = apart.get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=2, fontsize="small"
+    )
+    save_figure(figure, path)

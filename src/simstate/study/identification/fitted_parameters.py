@@ -17,7 +17,7 @@ from torch import Tensor
 from simstate.base.checks import as_path
 from simstate.base.errors import InvalidInputError, unknown_name, warn
 from simstate.base.ids import Ids
-from simstate.scene.objects import OBJECTS
+from simstate.scene.element_names import OBJECTS
 from simstate.simulation import Simulation
 from simstate.study.dispersions.distributions import Distribution, normal
 from simstate.study.dispersions.study import Study
