@@ -267,7 +267,7 @@ def test_nested_texts_of_a_recording(tmp_path, monkeypatch, place):
 
         replace_attach(monkeypatch, nested)
     recorded(path)
-    with pytest.raises(SimStateError, match=r"a\.simrec"):
+    with raises(SimStateError, file="a.simrec"):
         replay(path)
 
 
@@ -284,7 +284,7 @@ def test_nested_texts_of_a_recording(tmp_path, monkeypatch, place):
 )  # fmt: skip
 def test_headers_of_recordings_that_make_no_sense(tmp_path, monkeypatch, changes):
     path = recorded(tmp_path / "a.simrec", monkeypatch, **changes)
-    with pytest.raises(SimStateError, match=r"a\.simrec"):
+    with raises(SimStateError, file="a.simrec"):
         replay(path)
 
 

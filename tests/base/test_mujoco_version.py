@@ -144,5 +144,5 @@ def test_a_state_that_we_do_not_know_is_refused(monkeypatch):
     model = mujoco.MjModel.from_xml_string(WITH_USERDATA)
     Simulation(model, 2)
     set_state_component(monkeypatch, "userdata", mujoco.mjtState.mjSTATE_ACT)
-    with pytest.raises(ModelError, match="keeps 3 values in the state"):
+    with raises(ModelError, name="state"):
         Simulation(model, 2)

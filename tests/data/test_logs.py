@@ -213,7 +213,7 @@ def test_file_without_time_needs_a_rate(tmp_path):
 
 
 def test_unknown_column_is_named(recording):
-    with pytest.raises(UnknownNameError, match=r"'arm.joint_poss'.*arm.joint_pos'"):
+    with raises(UnknownNameError, name="arm.joint_poss"):
         read_log(recording, columns=["arm.joint_poss"])
     assert list(read_log(recording, columns=["ctrl"]).columns) == ["ctrl"]
 

@@ -407,7 +407,7 @@ def test_an_error_of_mujoco_leaves_a_world_as_it_was():
     ours = core.AdaptiveIntegrator(
         worlds, integrate.DP54().tableau, atol=blocks, rtol=blocks, **options
     )
-    with pytest.raises(ModelError, match=r"\(1, 3\)"):
+    with raises(ModelError, worlds=[1, 3]):
         ours.advance(0.01)
     np.testing.assert_array_equal(worlds.state[[1, 3]], rows[[1, 3]])
     np.testing.assert_array_equal(frame[[1, 3]], kept[[1, 3]])

@@ -212,7 +212,7 @@ def test_a_field_on_demand_is_refused_with_the_way_round(make_sim, name):
 
 def test_cacc_names_quantities_that_exist(make_sim):
     sim = make_sim()
-    with pytest.raises(UnknownNameError, match="body_link_lin_acc_w"):
+    with raises(UnknownNameError, name="cacc"):
         sim.data.cacc  # noqa: B018
     assert "body_link_lin_acc_w" in sim.scene["model"].data.quantities
 

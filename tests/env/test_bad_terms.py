@@ -121,9 +121,9 @@ def test_a_class_without_reset_is_named(make_env, parts):
 
 
 def test_unknown_metrics_and_reductions_are_named(make_env, given):
-    with pytest.raises(UnknownNameError, match=r"metric term 'odd'.*upright_'"):
+    with raises(UnknownNameError, name="upright_"):
         make_env(metrics={"odd": MetricTermCfg("upright_")})
-    with pytest.raises(UnknownNameError, match=r"reduction of metric 'odd'.*median"):
+    with raises(UnknownNameError, name="median"):
         make_env(metrics={"odd": MetricTermCfg("is_alive", reduction="median")})
     env = make_env(metrics={"alive": MetricTermCfg("is_alive")})
     before = slots(env)

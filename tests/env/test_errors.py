@@ -214,9 +214,7 @@ def test_bad_task_configurations(make_env, change, name):
 def test_more_that_is_no_task(make_cfg):
     with raises(InvalidInputError, name="cfg"):
         Env({})
-    with pytest.raises(
-        UnknownNameError, match=r"'sometimes'.*startup, reset, interval"
-    ):
+    with raises(UnknownNameError, name="sometimes"):
         Env(make_cfg(events={"a": EventTermCfg(lambda e, i: None, mode="sometimes")}))
     with raises(UnknownNameError, name="quadruped-velocity"):
         tasks.make_cfg("quadruped-velocity")

@@ -148,23 +148,24 @@ def test_drag_is_against_the_world_in_every_frame():
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "name"),
     [
-        (lambda: Drag("model", "body", [0.2, 0.3]), "area of Drag has 2 rows"),
+        (lambda: Drag("model", "body", [0.2, 0.3]), "area"),
         (lambda: Drag("model", "body", 1.0, density=[[1.0]]), "density of Drag"),
         (lambda: Drag("model", "body", 1.0, wind=[1.0, 2.0]), "wind of Drag"),
-        (lambda: Drag("model", "body", 0.0), "area of Drag must be > 0 and finite"),
-        (lambda: Drag("model", "body", 1.0, density="air"), "density of Drag must be"),
+        (lambda: Drag("model", "body", 0.0), "area of Drag"),
+        (lambda: Drag("model", "body", 1.0, density="air"), "density of Drag"),
         (lambda: Thruster("model", "body", 3.0), "force of Thruster"),
-        (lambda: Thruster("model", "body", (1, 0, 0), mass_flow=-1), "mass_flow"),
-        (lambda: Thruster("model", "body", [[1, 0, 0]] * 2), "2 rows"),
-        (lambda: UniformGravity([[0, 0, 1]] * 2), "2 rows"),
+        (lambda: Thruster("model", "body", (1, 0, 0), mass_flow=-1),
+         "mass_flow of Thruster"),
+        (lambda: Thruster("model", "body", [[1, 0, 0]] * 2), "force"),
+        (lambda: UniformGravity([[0, 0, 1]] * 2), "acceleration"),
         (lambda: UniformGravity((0, 0)), "acceleration of UniformGravity"),
-        (lambda: UniformGravity((0, 0, np.inf)), "finite"),
+        (lambda: UniformGravity((0, 0, np.inf)), "acceleration of UniformGravity"),
     ],
 )  # fmt: skip
-def test_wrong_numbers_say_which(make, message):
-    with pytest.raises((ShapeError, InvalidInputError), match=message):
+def test_wrong_numbers_say_which(make, name):
+    with raises((ShapeError, InvalidInputError), name=name):
         body().add_force(make())
 
 

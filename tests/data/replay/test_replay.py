@@ -542,7 +542,7 @@ def test_a_task_is_found_by_its_name(tmp_path):
         with raises(RecordingError, name="task"):
             replay(recording)
         recording.header["task"] = "evil:function"
-        with pytest.raises(Exception, match="Unknown task 'evil:function'"):
+        with raises(Exception, name="evil:function"):
             replay(recording)
 
 
