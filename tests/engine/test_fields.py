@@ -206,7 +206,7 @@ def test_an_unknown_field_is_refused_with_a_suggestion(make_sim):
 def test_a_field_on_demand_is_refused_with_the_way_round(make_sim, name):
     sim = make_sim()
     assert hasattr(mujoco.MjData(sim.model), name)
-    with pytest.raises(UnknownNameError, match=f"{name} is not offered.*Instead, "):
+    with raises(UnknownNameError, name=name):
         getattr(sim.data, name)
 
 

@@ -183,13 +183,13 @@ def test_processes_of_each_world():
     price = GeometricBrownian("price", [2.0], [[0.1], [0.3]], 0.2)
     sim.add_process(price)
     assert price.rate(sim.time, sim).flatten().tolist() == pytest.approx([0.2, 0.6])
-    for wrong, message in (
+    for wrong, name in (
         ({"time_constant": -1.0, "std": 1.0}, "time_constant of process 'x'"),
         ({"time_constant": 1.0, "std": [1.0, 2.0, 3.0]}, "std of process 'x'"),
         ({"time_constant": "long", "std": 1.0}, "time_constant"),
-        ({"time_constant": torch.ones(3, 2), "std": 1.0}, "3 rows"),
+        ({"time_constant": torch.ones(3, 2), "std": 1.0}, "time_constant"),
     ):
-        with pytest.raises((ShapeError, InvalidInputError), match=message):
+        with raises((ShapeError, InvalidInputError), name=name):
             sim.add_process(OrnsteinUhlenbeck("x", [0.0, 0.0], **wrong))
 
 
@@ -205,13 +205,15 @@ def test_parameters_are_written_as_they_are_given():
     push.parameters["force"] = rows
     push.parameters["throttle"] = 0.25
     assert slot_of(sim, "parameter/Thruster/force").equal(rows.double())
-    for name, wrong, message in (
-        ("throttle", 1.5, "≤ 1"), ("throttle", [0.1, 0.2], "2 rows"),
-        ("force", [1.0, 2.0], "shape"), ("force", torch.ones(2, 3), "2 rows"),
-        ("dry_mas", 1.0, "dry_mass"),
-    ):  # fmt: skip
-        with pytest.raises(SimStateError, match=message):
-            push.parameters[name] = wrong
+    for parameter, wrong, name in (
+        ("throttle", 1.5, "throttle of Thruster"),
+        ("throttle", [0.1, 0.2], "throttle"),
+        ("force", [1.0, 2.0], "force of Thruster"),
+        ("force", torch.ones(2, 3), "force"),
+        ("dry_mas", 1.0, "dry_mas"),
+    ):
+        with raises(SimStateError, name=name):
+            push.parameters[parameter] = wrong
     assert push.parameters["force"].equal(rows.double())
     assert push.parameters["throttle"].tolist() == [0.25] * 3
 

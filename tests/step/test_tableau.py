@@ -70,7 +70,7 @@ def test_inconsistent_numbers_are_refused(case):
 
 @pytest.mark.parametrize("order", [0, -1])
 def test_order_below_one_is_refused(order):
-    with pytest.raises(InvalidInputError, match=f"has order {order}"):
+    with raises(InvalidInputError, name="order"):
         Tableau("mine", a=((),), b=(1.0,), order=order)
 
 
@@ -88,7 +88,7 @@ CLAIMS = {
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_a_claimed_order_that_does_not_hold_is_refused(claim):
     a, b, order = CLAIMS[claim]
-    with pytest.raises(InvalidInputError, match=f"(not of|has) order {order}"):
+    with raises(InvalidInputError, name="order"):
         Tableau("mine", a=a, b=b, order=order)
 
 
