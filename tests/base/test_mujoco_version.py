@@ -134,7 +134,7 @@ def test_warp_must_be_of_the_same_major_version(install, monkeypatch, warp, fits
         if number // 1000000 == fits:
             check_warp(number)
             continue
-        with pytest.raises(SimStateError, match=f"mujoco-warp {warp}") as caught:
+        with raises(SimStateError, name="mujoco-warp") as caught:
             check_warp(number)
         assert "pip install --no-deps 'mujoco-warp==" in str(caught.value)
 

@@ -43,8 +43,8 @@ def test_errors_of_the_system_get_a_name(tmp_path):
         naming_errors(tmp_path / "x", "read"),
     ):
         raise PermissionError(13, "Permission denied")
-    with pytest.raises(FileError, match="other"), naming_errors(tmp_path / "x", "read"):
-        raise FileError("other")
+    with raises(FileError, name="other"), naming_errors(tmp_path / "x", "read"):
+        raise FileError("Cannot read 'other'.", name="other")
 
 
 @pytest.mark.parametrize("read", [Recording, Snapshot.load, read_run_file])

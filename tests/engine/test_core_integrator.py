@@ -475,11 +475,11 @@ def test_wrong_arguments_are_refused():
         core.AdaptiveIntegrator(worlds, pair, atol={**good, "qvel": 0.0}, rtol=good)
     with raises(InvalidInputError, name="b_error"):
         core.AdaptiveIntegrator(worlds, integrate.RK4().tableau, atol=good, rtol=good)
-    with pytest.raises(InvalidInputError, match="frame"):
+    with raises(InvalidInputError, name="integrator"):
         core.Integrator(
             worlds, pair, processes=[core.CoreProcess("frame", np.zeros((NUM, 5)))]
         )
-    with pytest.raises(InvalidInputError, match="Load of kind 0"):
+    with raises(InvalidInputError, name="integrator"):
         core.Integrator(
             worlds, pair, loads=[core_loads.uniform_gravity([99], (0, 0, 1))]
         )

@@ -104,7 +104,7 @@ def test_raise_names_them_and_the_others_move_as_with_room(cfg, integrator):
     before = sim.state.clone()
     with (
         pytest.warns(RuntimeWarning, match="dropped contacts or constraints"),
-        pytest.raises(DivergenceError, match="dropped contacts") as caught,
+        pytest.raises(DivergenceError) as caught,
     ):
         sim.step(3)
     twin.step(3)

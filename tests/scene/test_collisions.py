@@ -98,7 +98,7 @@ def test_unmatched_patterns_and_invalid_values_are_errors():
         "contype": -1, "conaffinity": 1.5, "condim": 2, "priority": "high",
         "friction": (-0.1,), "solref": (0.02, -1.0),
     }.items():  # fmt: skip
-        with pytest.raises(InvalidInputError, match=name):
+        with raises(InvalidInputError, name=name):
             CollisionCfg(geoms=".*", **{name: value})
     with raises(InvalidInputError, name="friction"):
         CollisionCfg(geoms=".*", friction=(1, 2, 3, 4))

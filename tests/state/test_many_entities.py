@@ -219,9 +219,9 @@ def test_an_error_names_the_entity_and_nothing_is_written(sim: Simulation) -> No
             "cube1",
             "pos",
             torch.tensor([0.0, float("nan"), 0.0]),
-            "states[1].objects.cube1.pos",
+            "objects.cube1.pos",
         ),
-        ("cube2", "rot", torch.zeros(4), "states[1].objects.cube2.rot"),
+        ("cube2", "rot", torch.zeros(4), "objects.cube2.rot"),
         ("cube2", "vel", torch.zeros(2), "states[1].objects.cube2.vel"),
         (
             "pair1",

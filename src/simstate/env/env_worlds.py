@@ -217,7 +217,8 @@ class EnvWorlds(ABC):
             raise InvalidInputError(
                 "env.host is for the native engine, whose memory is the host's. Mark "
                 "the term with @either, and use its argument: on this engine it gets "
-                "tensors."
+                "tensors.",
+                name="host",
             )
         return self._view
 
