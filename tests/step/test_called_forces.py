@@ -332,7 +332,7 @@ LATE = 0.041
 def test_a_model_that_writes_state_rolls_the_call_back(name):
     sim = make()
     at(sim, LATE, lambda t, sim: getattr(sim.data, name).add_(0.25))
-    refused(sim, name=f"sim.data.{name}")
+    refused(sim, name=name, worlds=[0])
 
 
 def test_a_model_that_raises_rolls_the_call_back():
