@@ -50,6 +50,7 @@ CHANGES = {
     "step/mass.py: slot.on_write": "likewise",
     "step/mass.py: slot.companions": "likewise",
     "step/mass.py: self._flow.empty": "a block and its mass flow are of one module",
+    "step/rollout_stepper.py: self._engine.kept_writes": "as a step of the core",
     "world/calls.py: call.failed": "a flag of the open call",
     "world/memory.py: self.chunk.memory": "a chunk and its arena are of one module",
     "world/registry.py: self._registry.scope": "a registry and its scope, one module",

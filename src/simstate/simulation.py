@@ -39,13 +39,6 @@ from simstate.state import (
 )
 from simstate.state.apply import States
 from simstate.step.coupled_stepper import CoupledStepper, Strong
-from simstate.step.crossings import (
-    Action,
-    Direction,
-    Event,
-    EventFunction,
-    PeriodicTask,
-)
 from simstate.step.divergence import Divergence, OnDivergence
 from simstate.step.forces.scene_force import ForceModel
 from simstate.step.history import History, Recorded
@@ -55,7 +48,14 @@ from simstate.step.stepper import Stepper
 from simstate.step.stepper_stack import StepperStack
 from simstate.step.stepping_host import StepRecorder
 from simstate.step.stochastic.stochastic import Integrator
-from simstate.step.touching import contact_timestep
+from simstate.step.timeline_events import (
+    Action,
+    Direction,
+    Event,
+    EventFunction,
+    PeriodicTask,
+)
+from simstate.step.touchable_geoms import contact_timestep
 from simstate.step.world_assembly import make_worlds, write_first_state
 from simstate.view import Course, start_offscreen, start_viewer, thumbnail
 from simstate.world import Reset, Write, user_memory

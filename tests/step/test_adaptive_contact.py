@@ -26,7 +26,7 @@ from simstate.integrate import (
     PointMassGravity,
     Process,
 )
-from simstate.step.touching import touching_geoms
+from simstate.step.touchable_geoms import touching_geoms
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* chooses its steps")
 SCHEMES = [BS32, RKF45, DP54, RKF78, DOP853]

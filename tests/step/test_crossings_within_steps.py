@@ -11,7 +11,7 @@ from tests.raised import raises
 from simstate import Simulation
 from simstate.base.errors import InvalidInputError
 from simstate.integrate import BS32, DOP853, DP54, RK4, RKF45, RKF78
-from simstate.step.crossing import find_crossing, first_change, turning_point
+from simstate.step.crossings import find_crossing, first_change, turning_point
 from simstate.step.dense_output import DenseOutput
 from simstate.world.worlds import worlds_of
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec.msgpack
+import numpy as np
 import viser
 import zstandard
 from websockets.sync.client import connect
@@ -47,7 +48,9 @@ class Client:
             assert isinstance(data, bytes)
             size = int.from_bytes(data[8:16], "little")
             inner = zstandard.ZstdDecompressor().decompress(data[16 : 16 + size])
-            self.messages += msgspec.msgpack.decode(inner)["messages"]
+            batch = msgspec.msgpack.decode(inner)
+            arrays = buffers(data, 16 + size, batch.get("binaryBufferLengths", ()))
+            self.messages += with_arrays(batch["messages"], arrays)
         return found
 
     def control(self, label: str, kind: str = "") -> str:
@@ -88,3 +91,24 @@ class Client:
     def close(self) -> None:
         """Go away."""
         self.socket.close()
+
+
+def buffers(data: bytes, start: int, lengths: Iterable[int]) -> list[bytes]:
+    """The arrays behind a batch of messages, each at a multiple of eight bytes."""
+    found = []
+    for length in lengths:
+        start += -start % 8
+        found.append(data[start : start + length])
+        start += length
+    return found
+
+
+def with_arrays(part: Any, arrays: list[bytes]) -> Any:
+    """A part of a message with arrays in place of references to them."""
+    if isinstance(part, dict):
+        if "__binary_index" in part:
+            return np.frombuffer(arrays[part["__binary_index"]], part["dtype"])
+        return {name: with_arrays(value, arrays) for name, value in part.items()}
+    if isinstance(part, list):
+        return [with_arrays(value, arrays) for value in part]
+    return part

@@ -33,12 +33,12 @@ from simstate.engine.fields import (
 from simstate.engine.model_repairs import PLACES, StaticGeoms, ZeroQuats
 from simstate.engine.on_demand import OnDemand
 from simstate.engine.stage import Seen, Stage
+from simstate.engine.warp_passes import WarpPasses
 from simstate.engine.warp_refusal import refusal
 from simstate.engine.warp_room import Room
 from simstate.engine.warp_start import initialise  # before mujoco_warp: no banner
 
 import mujoco_warp as mjw  # isort: skip
-from mujoco_warp._src.smooth import tendon_armature  # isort: skip
 
 _COMPUTED = frozenset(
     (
@@ -60,8 +60,6 @@ _COMPUTED = frozenset(
     )
 )
 """The constants that MuJoCo Warp's set_const computes."""
-
-_LINKS = (mujoco.mjtEq.mjEQ_CONNECT.value, mujoco.mjtEq.mjEQ_WELD.value)
 
 
 class WarpEngine(Engine):
@@ -106,19 +104,13 @@ class WarpEngine(Engine):
             raise refusal(error) from error
         self.warp_model.opt.warn_overflow = 0  # a Python warning reports it instead
         self._static_geoms = StaticGeoms(model, device)
-        self._has_links = bool(np.isin(model.eq_type, _LINKS).any())
-        self._graphs: dict[str, Any] = {}
-        self._is_rk4 = model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4.value
-        self._fourth: dict[str, Any] = {}
-        """Kept accelerations and forces of the fourth stage of RK4."""
         self._room = Room(model, self.warp_model, self.warp_data)
         self._unforced = wp.to_torch(self.warp_data.qacc_smooth, requires_grad=False)
         """Accelerations but for those that constraints cause; shape (num_envs, nv)."""
         for name in (*STATE_FIELDS, *EVALUATED_FIELDS):
             self.field(name)
-        self._zero_quats = ZeroQuats(
-            model, self._alias("qpos"), self._alias("mocap_quat")
-        )
+        zero_quats = ZeroQuats(model, self._alias("qpos"), self._alias("mocap_quat"))
+        self._passes = WarpPasses(model, self.warp_arrays(), device, zero_quats)
         self._went_bad = super().bad_worlds()
         """Worlds that were bad at the start of a step, or on its way."""
 
@@ -142,7 +134,7 @@ class WarpEngine(Engine):
             return torch.zeros(shape, dtype=self.dtype, device=self.device)
         tensor = wp.to_torch(array, requires_grad=False).view(shape)
         if name == "M":
-            self._graphs.pop("refresh", None)  # computes it from now on
+            self._passes.compute_mass_matrix()
         if name != "eq_active":
             return tensor
         self._switches = tensor  # Warp's own are booleans; see set_switches
@@ -208,7 +200,7 @@ class WarpEngine(Engine):
         self.set_switches()
         for _ in range(n):
             positions = self._room.positions()
-            self._run("step", self._compute_step)
+            self._passes.step()
             self._look(positions)
             self.note_evaluation()
             self.note_steps(1, env_ids)
@@ -221,17 +213,15 @@ class WarpEngine(Engine):
     def keep(self, name: str, memory: Tensor) -> None:
         """Copy a field out of Warp's arrays after every step from now on."""
         self.kept[name] = memory
-        if name in EVALUATED_FIELDS and self._is_rk4:
-            with wp.ScopedDevice(self.warp_device):
-                self._fourth[name] = wp.clone(getattr(self.warp_data, name))
+        self._passes.keep_fourth(name)
         if name in AFTER_CONSTRAINTS:
             self.warp_model.opt.run_rne_postconstraint = True
-        self._graphs.clear()  # they were captured without it
+        self._passes.forget()  # they were captured without it
 
     def evaluate_kept(self, env_ids: Tensor | None, after_constraints: bool) -> None:
         """Evaluate all worlds, and copy the kept fields of these."""
         self.forward(env_ids, Stage.ACCELERATION)
-        for name, array in self._fourth.items():
+        for name, array in self._passes.fourth.items():
             wp.copy(array, getattr(self.warp_data, name))
         self._copy_kept(env_ids)
         if not (after_constraints or self.warp_model.sensor_rne_postconstraint):
@@ -245,8 +235,8 @@ class WarpEngine(Engine):
         rows = slice(None) if env_ids is None else env_ids
         for name, memory in self.kept.items():
             found = self._alias(name)
-            if name in self._fourth:
-                array = wp.to_torch(self._fourth[name], requires_grad=False)
+            if name in self._passes.fourth:
+                array = wp.to_torch(self._passes.fourth[name], requires_grad=False)
                 found = array.view(memory.shape)
             memory.data[rows] = found[rows]
 
@@ -270,7 +260,7 @@ class WarpEngine(Engine):
         others = self._others(env_ids)
         kept = {} if others is None else self.keep_accelerations(others)
         self.set_switches()
-        self._run("forward", self._compute_forward)
+        self._passes.forward()
         self._look(self._room.positions())
         if others is not None:
             self.put_back(kept, others)
@@ -307,82 +297,8 @@ class WarpEngine(Engine):
         kept = {}
         if self.model.nsensordata:
             kept = {"sensordata": self.field("sensordata").clone()}
-        self._run("refresh", self._compute_refresh)
+        self._passes.refresh()
         self.put_back(kept, slice(None))
-
-    def _compute_step(self) -> None:
-        self._prepare_constraints()
-        if not self._is_rk4:
-            mjw.step(self.warp_model, self.warp_data)
-            return
-        # Accelerations and sensors are those of the state before the step, as with
-        # the other integrators, not of the fourth stage.
-        mjw.forward(self.warp_model, self.warp_data)
-        arrays = {name: getattr(self.warp_data, name) for name in EVALUATED_FIELDS}
-        first = {name: wp.clone(array) for name, array in arrays.items()}
-        mjw.rungekutta4(self.warp_model, self.warp_data)
-        for name, array in arrays.items():
-            if name in self._fourth:
-                wp.copy(self._fourth[name], array)
-            wp.copy(array, first[name])
-
-    def _compute_forward(self) -> None:
-        self._prepare_constraints()
-        mjw.forward(self.warp_model, self.warp_data)
-
-    def _prepare_constraints(self) -> None:
-        """Update the velocities that connect and weld constraints read.
-
-        MuJoCo Warp builds those constraints before it computes the velocities, so
-        their right-hand side would be that of whatever was evaluated last.
-        """
-        if self._has_links:
-            mjw.kinematics(self.warp_model, self.warp_data)
-            mjw.com_pos(self.warp_model, self.warp_data)
-            mjw.com_vel(self.warp_model, self.warp_data)
-
-    def _compute_refresh(self) -> None:
-        model, data = self.warp_model, self.warp_data
-        mjw.fwd_kinematics(model, data)
-        mjw.transmission(model, data)
-        if "M" in self.fields:
-            mjw.crb(model, data)
-            tendon_armature(model, data)
-        if self.model.nsensordata:
-            data.sensordata.zero_()
-            mjw.sensor_pos(model, data)
-        mjw.fwd_velocity(model, data)
-        if self.model.nsensordata:
-            mjw.sensor_vel(model, data)
-
-    def _run(self, key: str, compute: Callable[[], None]) -> None:
-        """Run on the engine's device, with zero quaternions as MuJoCo takes them."""
-        if not len(self._zero_quats):
-            self._launch(key, compute)
-            return
-        self._zero_quats.fill()
-        try:
-            self._launch(key, compute)
-        finally:
-            self._zero_quats.put_back(moved=key == "step")
-
-    def _launch(self, key: str, compute: Callable[[], None]) -> None:
-        """Run; on CUDA capture once and replay the graph."""
-        with wp.ScopedDevice(self.warp_device):
-            if not self.warp_device.is_cuda:
-                compute()
-                return
-            stream = wp.stream_from_torch(torch.cuda.current_stream(self.device))
-            if key not in self._graphs:
-                with wp.ScopedStream(stream):
-                    compute()  # compiles and loads what the capture will record
-                # CUDA does not capture on the default stream, which torch's may be.
-                own = wp.ScopedStream(wp.Stream(self.warp_device))
-                with own, wp.ScopedCapture() as capture:
-                    compute()
-                self._graphs[key] = capture.graph
-            else:
-                wp.capture_launch(self._graphs[key], stream=stream)
 
     def report_warnings(self, env_ids: Tensor | None) -> bool:
         """Warn of what was dropped or left inaccurate since `begin_step`."""
@@ -421,7 +337,7 @@ class WarpEngine(Engine):
         with wp.ScopedDevice(self.warp_device):
             array = wp.from_torch(rows, dtype=shared.dtype, requires_grad=False)
         setattr(owner, attribute, array)
-        self._graphs.clear()  # they hold the shared array's address
+        self._passes.forget()  # they hold the shared array's address
         return rows.view(self.num_envs, *shape)
 
     def _owner(self, name: str) -> tuple[Any, str]:
@@ -437,7 +353,7 @@ class WarpEngine(Engine):
         ]
         kept = {name: self.expand(name).clone() for name in computed}
         self._constants_differ = True
-        self._run("set_const", lambda: mjw.set_const(self.warp_model, self.warp_data))
+        self._passes.set_const()
         others = self._others(env_ids)
         if others is not None:
             for name, values in kept.items():
@@ -449,7 +365,7 @@ class WarpEngine(Engine):
         """Update geoms that no joint moves from their parameters; Warp does not."""
         if not len(self._static_geoms) or not PLACES & self.expanded.keys():
             return
-        self._run("kinematics", lambda: mjw.kinematics(self.warp_model, self.warp_data))
+        self._passes.kinematics()
         self._static_geoms.place(
             self._alias("xpos"),
             self._alias("xquat"),

@@ -239,7 +239,7 @@ def take_snapshot(
     simulated_fingerprint(model)  # of the model as it is now
     return Snapshot._take(  # pyright: ignore[reportPrivateUsage]
         _Taken(
-            worlds.ledger.copy(rows, owners),
+            worlds.ledger.copies.copy(rows, owners),
             model,
             worlds.engine.columns,
             worlds.engine.name,
@@ -263,10 +263,10 @@ def restore_snapshot(
     """
     ledger = worlds.ledger
     packed = _packed(snapshot)
-    if packed is not None and ledger.can_put(packed, owners):
+    if packed is not None and ledger.copies.can_put(packed, owners):
         _check_count(packed.count, rows)
         is_all = rows.count == worlds.num_envs
-        put = ledger.put_packed
+        put = ledger.copies.put_packed
         ledger.run(_scope(owners), "a restore", put, packed, rows, owners, is_all)
         return
     values = {
@@ -289,14 +289,16 @@ def restore_snapshot(
         *(name for name in values if _is_parameter(name) and name not in ledger),
     }
     here = {name: x for name, x in values.items() if name not in made_below}
-    ledger.check(here, owners, snapshot.num_envs)
+    ledger.copies.check(here, owners, snapshot.num_envs)
     if made_below:
         _expand_parameters(worlds, values)
         for name in asked_later:
             adopt(ledger, name, contracts[name], values[name])
-        ledger.check(values, owners, snapshot.num_envs)
+        ledger.copies.check(values, owners, snapshot.num_envs)
     is_all = rows.count == worlds.num_envs
-    ledger.run(_scope(owners), "a restore", ledger.put, values, rows, owners, is_all)
+    ledger.run(
+        _scope(owners), "a restore", ledger.copies.put, values, rows, owners, is_all
+    )
 
 
 def _packed(snapshot: Snapshot) -> Packed | None:

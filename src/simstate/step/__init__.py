@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from simstate.base.compiled_core import get_include
 from simstate.step.coupled_stepper import Strong
-from simstate.step.crossings import Event, PeriodicTask
 from simstate.step.forces.force_parameters import Parameters
 from simstate.step.forces.frame import MovingFrame
 from simstate.step.forces.function_force import CFunction, CompiledFunction
@@ -69,6 +68,7 @@ from simstate.step.stochastic.weak_ito import (
     W2Ito2,
 )
 from simstate.step.stochastic.weak_schemes import RS1, RS2, SIEA, SIEB, SMEA, SMEB
+from simstate.step.timeline_events import Event, PeriodicTask
 
 if TYPE_CHECKING:
     from simstate.step.conservation import ConservationReport, report

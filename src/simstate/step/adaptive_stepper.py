@@ -14,21 +14,15 @@ from simstate.engine.core import Failure
 from simstate.math.elementwise import power
 from simstate.step.core_steps import CoreAdaptiveSteps
 from simstate.step.divergence import Divergence
+from simstate.step.error_estimate import ErrorEstimate
 from simstate.step.flat_state import FlatState
 from simstate.step.forcing import Forcing
 from simstate.step.runge_kutta_stepper import RungeKuttaStepper, StateBlock
 from simstate.step.schemes.schemes import Adaptive
-from simstate.step.schemes.tolerances import (
-    ABSOLUTE,
-    RELATIVE,
-    block_kinds,
-    check_kinds,
-    tolerance,
-    tolerance_error,
-)
+from simstate.step.schemes.tolerances import check_kinds, tolerance_error
 from simstate.step.stepper import StepCounts
+from simstate.step.touchable_geoms import contact_timestep
 from simstate.step.touches import Touches, make_touches
-from simstate.step.touching import contact_timestep
 from simstate.world.worlds import Worlds
 
 _SAFETY = 0.85
@@ -57,14 +51,8 @@ class AdaptiveStepper(RungeKuttaStepper):
         """The step that each world tries next [s], 0: not known; shape (num_envs,)."""
         self._accepted = self._counter("accepted")
         self._rejected = self._counter("rejected")
-        tableau = scheme.tableau
-        rows = (tableau.b_error, tableau.b_error_low)
         self._core_adaptive: CoreAdaptiveSteps | None = None
-        self._errors = [
-            torch.tensor(row, dtype=torch.float64, device=worlds.device)
-            for row in rows
-            if row is not None
-        ]
+        self._errors = ErrorEstimate(scheme, worlds, [])  # none, until there are blocks
 
     @property
     def statistics(self) -> StepCounts:
@@ -192,7 +180,7 @@ class AdaptiveStepper(RungeKuttaStepper):
             for block in super()._make_blocks()
         ]
         self._check_tolerances()
-        self._tolerances = {block.name: self._find_tolerance(block) for block in blocks}
+        self._errors = ErrorEstimate(self._control, self._worlds, blocks)
         return blocks
 
     def _check_tolerances(self) -> None:
@@ -200,20 +188,6 @@ class AdaptiveStepper(RungeKuttaStepper):
         processes = [process.name for process in self._forcing.processes]
         for given in (self._control.atol, self._control.rtol):
             check_kinds(given, processes)
-
-    def tolerances(self, block: str, num_dofs: int) -> tuple[list[float], list[float]]:
-        """The absolute and the relative tolerances of a block, by dof."""
-        kinds = block_kinds(self._worlds.model, block, num_dofs)
-        relative = dict.fromkeys(ABSOLUTE, RELATIVE)
-        return (
-            [tolerance(self._control.atol, kind, ABSOLUTE) for kind in kinds],
-            [tolerance(self._control.rtol, kind, relative) for kind in kinds],
-        )
-
-    def _find_tolerance(self, block: StateBlock) -> tuple[Tensor, Tensor]:
-        """The same as tensors of the block's own; (num_dofs,) each."""
-        absolute, relative = self.tolerances(block.name, block.num_dofs)
-        return block.value.new_tensor(absolute), block.value.new_tensor(relative)
 
     def _integrate(self, span: float, env_ids: Tensor | None) -> Tensor | None:
         active = torch.ones_like(self.stages.chosen)
@@ -310,7 +284,7 @@ class AdaptiveStepper(RungeKuttaStepper):
         self._evaluate_start(active)
         unknown = active & (self.step_size <= 0)
         if bool(unknown.any()):
-            self.step_size[unknown] = self._first_step(unknown, span)[unknown]
+            self.step_size[unknown] = self._errors.first_step(span)[unknown]
 
     def _evaluate_start(self, chosen: Tensor) -> None:
         """Evaluate the first stage at the origin, in the chosen worlds."""
@@ -340,45 +314,9 @@ class AdaptiveStepper(RungeKuttaStepper):
         else:
             self._evaluate_start(going_on)
 
-    def _first_step(self, chosen: Tensor, span: Tensor) -> Tensor:
-        """A first step from the state's and the rates' size (Hairer's first guess)."""
-        size = torch.zeros_like(self.step_size)
-        speed = torch.zeros_like(self.step_size)
-        for block in self.blocks:
-            scale = self._tolerance(block)
-            size = torch.maximum(size, _greatest(block.scale() / scale))
-            rate = block.error(block.rates[0])
-            speed = torch.maximum(speed, _greatest(rate / scale))
-        guess = 0.01 * size / speed
-        # At rest, or at zero, nothing tells: begin with a thousandth of the span.
-        guess = torch.where((speed > 0) & (size > 0), guess, 1e-3 * span)
-        least = torch.minimum((1e-6 * span).clamp(min=self._control.min_step), span)
-        return torch.where(chosen, torch.clamp(guess, least, span), 0.0)
-
-    def _tolerance(self, block: StateBlock) -> Tensor:
-        absolute, relative = self._tolerances[block.name]
-        return absolute + relative * block.scale()
-
-    def _block_error(self, block: StateBlock, h: Tensor) -> Tensor:
-        """The error estimate over the tolerance, by element."""
-        allowed = self._tolerance(block)
-        step = h[:, None].to(allowed.dtype)
-        parts = [
-            block.error(block.combined(weights)) * step / allowed
-            for weights in self._errors
-        ]
-        if len(parts) == 1:
-            return parts[0].abs()
-        # DOP853 damps its fifth-order estimate by the third-order one.
-        high, low = (_greatest(part) for part in parts)
-        damping = high / (high.square() + 0.01 * low.square()).sqrt()
-        return parts[0].abs() * damping.nan_to_num(nan=1.0)[:, None]
-
     def _error(self, h: Tensor) -> Tensor:
         """Return the largest error of each world in units of its tolerance."""
-        error = torch.zeros_like(h)
-        for block in self.blocks:
-            error = torch.maximum(error, _greatest(self._block_error(block, h)))
+        error = self._errors.largest(h)
         flow = self._forcing.mass_flow
         if flow is not None:  # a trial step that empties a tank is too long
             error = torch.where(flow.empty.any(dim=1), torch.inf, error)
@@ -416,13 +354,8 @@ class AdaptiveStepper(RungeKuttaStepper):
         empty = self._mass_error(world)
         if empty is not None:
             return empty
-        worst, name, element = -1.0, "", 0
-        for block in self.blocks:
-            error = self._block_error(block, h)[world].nan_to_num(nan=torch.inf)
-            k = int(error.argmax())
-            if float(error[k]) > worst:
-                worst, name, element = float(error[k]), block.name, k
-        failure = Failure(float(time[world]), float(h[world]), worst, name, element)
+        worst = self._errors.worst(world, h)
+        failure = Failure(float(time[world]), float(h[world]), *worst)
         return self._error_of(failed, failure)
 
     def _error_of(self, failed: Tensor, first: Failure) -> IntegrationError:
@@ -431,10 +364,3 @@ class AdaptiveStepper(RungeKuttaStepper):
         return tolerance_error(
             self._worlds.model, self.scheme.name, worlds, step, first
         )
-
-
-def _greatest(values: Tensor) -> Tensor:
-    """Return the largest absolute value of each row; NaN wins; 0 for empty rows."""
-    if not values.shape[1]:
-        return values.new_zeros(values.shape[0]).double()
-    return values.abs().amax(dim=1).double()

@@ -19,7 +19,8 @@ from simstate.engine import Stage, core
 from simstate.step.forces.compiled_models import EvaluationPlan
 from simstate.step.forcing import Forcing
 from simstate.step.schemes.schemes import Adaptive, Explicit
-from simstate.step.touching import can_touch, touching_geoms
+from simstate.step.schemes.tolerances import tolerances_of
+from simstate.step.touchable_geoms import can_touch, touching_geoms
 from simstate.world.worlds import Worlds
 
 if TYPE_CHECKING:
@@ -84,7 +85,8 @@ class CalledModels:
         """Evaluate the rates of processes, which may read accelerations."""
         self._ledger.open[-1].evaluating = False
         if problem:
-            self._forcing.refuse_written([each for each, _ in self._plan.rates], world)
+            rates = [each for each, _ in self._plan.rates]
+            self._forcing.checks.refuse_written(rates, world)
         for process, memory in self._plan.rates:
             np.copyto(memory, process.checked_rate().numpy())
         self._ledger.open[-1].evaluating = True
@@ -146,7 +148,10 @@ class CoreAdaptiveSteps:
         self.plan = plan
         """Parts of an evaluation."""
         self._called = CalledModels(worlds, forcing, plan)
-        tolerances = {k: stepper.tolerances(k, size) for k, size in sizes.items()}
+        tolerances = {
+            name: tolerances_of(scheme.atol, scheme.rtol, model, name, size)
+            for name, size in sizes.items()
+        }
         self._stepper = stepper
         self._core = core.AdaptiveIntegrator(
             worlds.engine.compiled,

@@ -1,204 +1,322 @@
-"""Events: functions of the state that cross zero, and what happens then.
-
-A crossing is found in each world by itself and solved for in time; the action runs at
-that instant, between two parts of a step, with the worlds in question.
-"""
+"""Crossings of zero in a step, for many worlds, and the search for the first ones."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from simstate.base.checks import has_shape, instance_of, number, one_of
-from simstate.base.errors import InvalidInputError
-from simstate.world import Ledger
-from simstate.world.worlds import worlds_of
+from simstate.step.dense_output import DenseOutput
+from simstate.step.step_parts import StepParts
+from simstate.step.timeline_events import Event
+from simstate.world.worlds import Worlds
 
-if TYPE_CHECKING:
-    from simstate.step.stepping_host import SteppingHost
-
-Direction: TypeAlias = Literal["rising", "falling", "both"]
-EventFunction: TypeAlias = Callable[[Any], Tensor]
-"""`function(sim)` gives a number for each world, which crosses zero, or whether
-something holds, which rises where it begins to; (num_envs,)."""
-Action: TypeAlias = Callable[[Any, Tensor], object]
-"""`action(sim, env_ids)` at the instant of a crossing, for the worlds that crossed."""
+MOST_ITERATIONS = 120
+"""Bisection alone would take 70 for a day to 1e-10 s."""
 
 
-_ROUNDING = 1e-9
-"""Samples of a task are due by this part of a period earlier: times are rounded."""
+class _Changes(NamedTuple):
+    """Intervals of events' first crossings; shape (num_events, num_envs) each."""
+
+    start: Tensor
+    """A share of the part at which it has not happened."""
+    end: Tensor
+    """A share at which it has; infinite: it does not."""
+    side: Tensor
+    """The sign at `start`."""
 
 
-class Event:
-    """A crossing of zero that is looked for in every step; see `sim.add_event`."""
+class FirstCrossings(NamedTuple):
+    """The first crossings of zero in a part of a step; shape (num_envs,) each."""
 
-    def __init__(
-        self,
-        sim: SteppingHost,
-        function: EventFunction,
-        direction: Direction,
-        terminal: bool,
-        action: Action | None,
-        name: str,
-        tolerance: float,
-    ) -> None:
-        one_of("direction", direction, get_args(Direction))
-        if not callable(function) or not (action is None or callable(action)):
-            raise InvalidInputError(
-                "An event needs function(sim), which gives a number for each world, "
-                "and may have action(sim, env_ids).",
-                name="function",
-            )
-        number("tolerance", tolerance, more_than=0, unit="s")
-        self.name = name
-        self.function, self.action = function, action
-        self.direction, self.terminal = direction, terminal
-        self.tolerance = tolerance
-        self._sim = sim
-        memory = worlds_of(sim).ledger.memory
-        self.count: Tensor = memory(
-            f"event/{name}/count", (), torch.int64, 0, moves=True, optional=True
-        ).tensor
-        """Number of occurrences since the reset; (num_envs,)."""
-        self.time: Tensor = memory(
-            f"event/{name}/time", (), torch.float64, math.nan, moves=True,
-            optional=True, unit="s",
-        ).tensor  # fmt: skip
-        """When it happened last [s], NaN if it has not; (num_envs,)."""
-        self.side: Tensor = memory(
-            f"event/{name}/side", (), torch.int64, 0, moves=True, optional=True
-        ).tensor
-        """The sign that the function had last, 0 if none; (num_envs,)."""
-
-    def values(self, ids: Tensor) -> Tensor:
-        """The function now, float64, checked for some worlds; (num_envs,)."""
-        values = self.function(self._sim)
-        what = f"What the function of event {self.name!r} gives"
-        has_shape(what, values, (self._sim.num_envs,))
-        values = torch.as_tensor(values, device=self._sim.device)
-        if values.dtype == torch.bool:  # it crosses zero where it changes
-            values = 2 * values.int() - 1
-        values = values.detach().to(torch.float64, copy=True)  # it may be a view
-        bad = values[ids].isnan()
-        if bool(bad.any()):
-            world = int(ids[bad][0])
-            qpos = worlds_of(self._sim).engine.field("qpos")[world]
-            if bool(qpos.isfinite().all()):  # a diverged world is found by itself
-                raise InvalidInputError(
-                    f"The function of event {self.name!r} is NaN in world {world}.",
-                    name=self.name,
-                    worlds=[world],
-                )
-        return values
-
-    def is_quiet(self) -> bool:
-        """Return True if the function has the sign that it had last, in all worlds."""
-        values: Any = self.function(self._sim)
-        if not isinstance(values, Tensor) or values.shape != self.side.shape:
-            return False  # `values` raises
-        values = values.detach()
-        if values.dtype == torch.bool:
-            values = 2 * values.int() - 1
-        return bool((values * self.side > 0).all())
-
-    def arm(self, values: Tensor, ids: Tensor) -> None:
-        """Record the signs from which the next crossing is detected."""
-        sign = values[ids].nan_to_num().sign().long()
-        self.side[ids] = torch.where(sign != 0, sign, self.side[ids])
-
-    @property
-    def before(self) -> int:
-        """The sign before a crossing: 1 falling, −1 rising, 0 either."""
-        return {"rising": -1, "falling": 1}.get(self.direction, 0)
-
-    def crossed(self, values: Tensor) -> Tensor:
-        """The worlds that are beyond zero, as the event's direction has it."""
-        beyond = values * self.side < 0
-        return beyond & (self.side == self.before) if self.before else beyond
+    taken: Tensor
+    """The time that each world has advanced in the part [s]."""
+    worlds: Tensor
+    """Mask of the worlds that are at a crossing."""
+    crossed: Sequence[Tensor]
+    """For each event, the mask of worlds in which it happens."""
 
 
-class PeriodicTask:
-    """A function that runs at scheduled times, as flight software does."""
+class CrossingSearch:
+    """Finds the first crossings of events in a part of a step, and goes there.
+
+    Events are compared at the ends of the part. Where a scheme has dense output, the
+    part is sampled in between, too, so that a function that crosses zero and returns is
+    noticed.
+    """
 
     def __init__(
-        self,
-        sim: SteppingHost,
-        function: Action,
-        period: float,
-        offset: float,
-        name: str,
+        self, worlds: Worlds, parts: StepParts, events: Sequence[Event]
     ) -> None:
-        if not callable(function):
-            raise InvalidInputError(
-                f"A task is called as function(sim, env_ids); got {function!r}."
-            )
-        number("period", period, more_than=0, unit="s")
-        number("offset", offset, unit="s")
-        self.name, self.function = name, function
-        self.period, self.offset = float(period), float(offset)
-        self.last: Tensor = (
-            worlds_of(sim)
-            .ledger.memory(
-                f"task/{name}/last", (), torch.int64, -1, moves=True, optional=True
-            )
-            .tensor
-        )
-        """The number of the sample that was taken last, −1: none; (num_envs,)."""
-        on_host = self.last.device.type == "cpu"
-        self._taken = self.last.numpy() if on_host else np.zeros(0)
+        self._worlds, self._parts, self._events = worlds, parts, events
+        self._before: list[Tensor] = []
 
-    def sample(self, time: Tensor) -> Tensor:
-        """The number of the last sample up to a time, −1 before the first."""
-        sample = ((time.double() - self.offset) / self.period + _ROUNDING).floor()
-        return sample.clamp(min=-1).long()
+    @cached_property
+    def _dense(self) -> DenseOutput:
+        with torch.inference_mode(False):
+            return DenseOutput(self._worlds)
 
-    def is_due(self, sample: Tensor) -> Tensor:
-        """Return the worlds in which a sample has not been taken yet; (num_envs,)."""
-        return (sample != self.last) & (sample >= 0)
+    def begin(self, going: Tensor) -> None:
+        """Start a part with the worlds of a mask."""
+        self._before = self._values(going.nonzero().flatten())
+        if self._events and self._parts.stepper.has_dense_output:
+            self._dense.begin()
 
-    def quiet_steps(self, time: NDArray[np.float64], h: NDArray[np.float64]) -> int:
-        """Return the number of steps of h [s] from a time on in which none is due.
+    def go_to_first(self, taken: Tensor, going: Tensor) -> FirstCrossings:
+        """Move worlds back to their first crossing in a part that was taken.
 
-        0 if a sample is due now; on the host.
+        Args:
+            taken: the length of the part in each world [s]; (num_envs,).
+            going: the mask of worlds that took it.
         """
-        at = (time - self.offset) / self.period
-        sample = np.floor(at + _ROUNDING)
-        is_taken = (sample == self._taken) | (sample < 0)
-        left = sample + (1 + _ROUNDING) - at
-        if not is_taken.all():
-            return 0
-        return int((left * self.period / h).min())
+        ids = going.nonzero().flatten()
+        after = self._values(ids)
+        changes = self._changes(after, taken, going)
+        some = going & changes.end.amin(dim=0).isfinite()
+        if not bool(some.any()):
+            return FirstCrossings(taken, some, [some for _ in self._events])
+        if self._parts.stepper.can_cut:
+            taken = self._cut(changes, some, after, taken)
+        now = self._values(ids)
+        crossed = [
+            event.crossed(values) & some
+            for event, values in zip(self._events, now, strict=True)
+        ]
+        return FirstCrossings(taken, some, crossed)
 
-    def until_next(self, time: Tensor) -> Tensor:
-        """Return the time to the next sample [s]; (num_envs,)."""
-        following = (self.sample(time) + 1).double() * self.period + self.offset
-        return following - time.double()
+    def arm(self, worlds: Tensor) -> None:
+        """Record the sides of zero from which the next crossings are detected."""
+        ids = worlds.nonzero().flatten()
+        if len(ids):
+            for event in self._events:
+                event.arm(event.values(ids), ids)
+
+    def _changes(self, after: list[Tensor], taken: Tensor, going: Tensor) -> _Changes:
+        """Find the first crossing of each event in a part, by samples of it."""
+        ids = going.nonzero().flatten()
+        one = torch.ones_like(taken)
+        samples = [([one], [values]) for values in after]
+        if self._parts.stepper.has_dense_output and len(ids):
+            self._dense.end()
+            middle = self._values_at(0.5 * one, taken, ids)
+            turns = [
+                turning_point(*x) for x in zip(self._before, middle, after, strict=True)
+            ]
+            for k, turn in enumerate(turns):
+                times, values = samples[k]
+                times.append(0.5 * one)
+                values.append(middle[k])
+                there = (going & turn.isfinite()).nonzero().flatten()
+                if len(there):
+                    at = turn.nan_to_num(nan=1.0)
+                    found = self._values_at(at, taken, there)[k]
+                    times.append(at)
+                    values.append(torch.where(turn.isfinite(), found, after[k]))
+            self._dense.restore(ids)
+            self._parts.mark_moved(ids)  # derived values are those of the last sample
+        found = [
+            first_change(event.side, event.before, torch.stack(times), torch.stack(at))
+            for event, (times, at) in zip(self._events, samples, strict=True)
+        ]
+        return _Changes(*(torch.stack(part) for part in zip(*found, strict=True)))
+
+    def _values_at(self, share: Tensor, taken: Tensor, ids: Tensor) -> list[Tensor]:
+        """Return the functions of the events at a share of the part, interpolated."""
+        self._dense.go_to(share, taken, ids)
+        self._parts.mark_moved(ids)
+        return self._values(ids)
+
+    def _cut(
+        self, changes: _Changes, some: Tensor, after: list[Tensor], taken: Tensor
+    ) -> Tensor:
+        """Move worlds back to their first crossing; returns how far they came."""
+        worlds, before = some.nonzero().flatten(), self._before
+        starts, ends = changes.start[:, worlds], changes.end[:, worlds]
+        last = ends.amin(dim=0)
+        mask = ends == last
+        first = torch.where(mask, starts, 0.0).amax(dim=0)
+        signs = -changes.side[:, worlds]
+        scale = (torch.stack(before)[:, worlds].abs()
+                 + torch.stack(after)[:, worlds].abs())  # fmt: skip
+
+        def distance(values: list[Tensor], ids: Tensor) -> Tensor:
+            """Above zero where any of the crossings has happened; (m,)."""
+            beyond = signs[:, ids] * torch.stack(values)[:, worlds[ids]] / scale[:, ids]
+            return torch.where(mask[:, ids], beyond, -torch.inf).amax(dim=0)
+
+        def at(h: Tensor, ids: Tensor) -> Tensor:
+            self._parts.go_to(h, worlds[ids])
+            return distance(self._values(worlds[ids]), ids)
+
+        everyone = torch.arange(len(worlds), device=worlds.device)
+        length = taken[worlds]
+        at_end = distance(after, everyone)
+        at_start = distance(before, everyone)
+        # Interpolated samples are only a hint: masses and processes have none.
+        within = (first > 0).nonzero().flatten()
+        if len(within):
+            at_start[within] = at((first * length)[within], within)
+        within = (last < 1).nonzero().flatten()
+        if len(within):
+            there = torch.full_like(at_end, torch.inf)
+            there[within] = at((last * length)[within], within)
+            is_later = there <= 0
+            at_start = torch.where(is_later, there, at_start)
+            at_end = torch.where(is_later | there.isinf(), at_end, there)
+            first = torch.where(is_later, last, first)
+            last = torch.where(is_later, 1.0, last)
+        # After an action the start may be beyond zero, and on its way back.
+        at_start = torch.where(at_start < 0, at_start, -1.0)
+        fine = torch.finfo(self._parts.time.dtype).eps  # float32 on warp
+        least = 4 * fine * self._parts.time[worlds].double().abs()
+        tolerance = torch.stack(
+            [torch.where(mask[k], e.tolerance, torch.inf)
+             for k, e in enumerate(self._events)]
+        ).amin(dim=0)  # fmt: skip
+        h = find_crossing(
+            at, first * length, last * length, at_start, at_end,
+            torch.maximum(tolerance, least),
+        )  # fmt: skip
+        h = torch.where(at_end > 0, h, length)
+        self._parts.go_to(h, worlds)  # which restores the sides, too
+        for event, side, chosen in zip(self._events, changes.side, mask, strict=True):
+            event.side[worlds[chosen]] = side[worlds[chosen]]
+        return taken.index_copy(0, worlds, h)
+
+    def arm_after_actions(self, crossed: Sequence[Tensor], stopped: Tensor) -> None:
+        """Note on which side of zero worlds will be shortly after an action.
+
+        A body that bounces is beyond zero by rounding, and on its way back.
+        """
+        acting = [
+            (event, mask & ~stopped)
+            for event, mask in zip(self._events, crossed, strict=True)
+            if event.action is not None
+        ]
+        if not acting or not self._parts.stepper.can_cut:
+            return
+        ids = torch.stack([mask for _, mask in acting]).any(dim=0).nonzero().flatten()
+        if not len(ids):
+            return
+        time = self._parts.time
+        fine = 64 * torch.finfo(time.dtype).eps * time[ids].double().abs()
+        tolerance = 8 * max(event.tolerance for event, _ in acting)
+        found: list[Tensor] = []
+
+        def look() -> None:
+            found.extend(
+                event.values(mask.nonzero().flatten()) for event, mask in acting
+            )
+
+        self._parts.look_ahead(fine.clamp(min=tolerance), ids, look)
+        for (event, mask), values in zip(acting, found, strict=True):
+            event.arm(values, mask.nonzero().flatten())
+
+    def _values(self, ids: Tensor) -> list[Tensor]:
+        return [event.values(ids) for event in self._events]
 
 
-def free_name(ledger: Ledger, kind: str, name: str | None, function: object) -> str:
-    """Return a name for an event or a task that no other has."""
-    if name is None:
-        name = str(getattr(function, "__name__", type(function).__name__))
-    instance_of(f"The name of this {kind}", name, str)
-    wanted, count = name, 1
-    probe = "count" if kind == "event" else "last"
-    while f"{kind}/{name}/{probe}" in ledger:
-        count += 1
-        name = f"{wanted} {count}"
-    return name
+# One crossing.
 
 
-def check_multiple(what: str, value: float, timestep: float) -> None:
-    """Raise unless a time is a multiple of the time step."""
-    if abs(value / timestep - round(value / timestep)) > 1e-6:
-        raise InvalidInputError(
-            f"Stochastic schemes take whole time steps: {what} must be a multiple of "
-            f"{timestep:g} s, got {value:g}.",
-            name=what,
-        )
+def find_crossing(
+    function: Callable[[Tensor, Tensor], Tensor],
+    start: Tensor,
+    end: Tensor,
+    at_start: Tensor,
+    at_end: Tensor,
+    tolerance: Tensor,
+) -> Tensor:
+    """The time at which a function is above zero, at most `tolerance` after it was not.
+
+    Inverse quadratic interpolation, or bisection where that would not gain: T. R.
+    Chandrupatla, Advances in Engineering Software 28 (1997).
+
+    Args:
+        function: of times and of the indices that are asked for; (m,) both.
+        start: the start of each interval; (n,).
+        end: its end; (n,).
+        at_start: the values at the start, which are ≤ 0; (n,).
+        at_end: the values at the end, which are > 0; (n,).
+        tolerance: how wide the last interval may be; (n,).
+    """
+    last, f_last = end.clone(), at_end.clone()
+    other, f_other = start.clone(), at_start.clone()
+    share = torch.full_like(end, 0.5)
+    going = (last - other).abs() > tolerance
+    for _ in range(MOST_ITERATIONS):
+        ids = going.nonzero().flatten()
+        if not len(ids):
+            break
+        x = last[ids] + share[ids] * (other[ids] - last[ids])
+        f = function(x, ids)
+        same = (f > 0) == (f_last[ids] > 0)
+        older = torch.where(same, last[ids], other[ids])
+        f_older = torch.where(same, f_last[ids], f_other[ids])
+        other[ids] = torch.where(same, other[ids], last[ids])
+        f_other[ids] = torch.where(same, f_other[ids], f_last[ids])
+        last[ids], f_last[ids] = x, f
+        width = (other[ids] - x).abs()
+        least = (0.5 * tolerance[ids] / width).clamp(max=0.5)
+        share[ids] = _interpolated(
+            x, f, other[ids], f_other[ids], older, f_older
+        ).clamp(least, 1 - least)
+        going[ids] = width > tolerance[ids]
+    return torch.where(f_last > 0, last, other)
+
+
+def _interpolated(
+    a: Tensor, fa: Tensor, b: Tensor, fb: Tensor, c: Tensor, fc: Tensor
+) -> Tensor:
+    """Return the position of the next point from a (0) to b (1); 0.5 by default."""
+    xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
+    fits = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi)
+    share = fa / (fb - fa) * fc / (fb - fc)
+    share = share + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+    return torch.where(fits & share.isfinite(), share, 0.5)
+
+
+def first_change(
+    side: Tensor, wanted: int, times: Tensor, values: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the first interval between samples in which a function crosses zero.
+
+    Args:
+        side: the sign at the start, 0 if it is not known; (n,).
+        wanted: the sign before the crossing: 1 falling, −1 rising, 0 either.
+        times: of the samples; (k, n).
+        values: of the function; (k, n).
+
+    Returns:
+        The start and the end of the interval, infinite if there is none, and the sign
+        at its start; (n,) each.
+    """
+    times, order = times.sort(dim=0)
+    signs = values.gather(0, order).nan_to_num().sign().long()
+    start, end = torch.zeros_like(times[0]), torch.full_like(times[0], torch.inf)
+    side = side.clone()
+    for time, sign in zip(times, signs, strict=True):
+        open_ = end.isinf()
+        changes = open_ & (sign * side < 0)
+        found = changes & (side == wanted) if wanted else changes
+        end = torch.where(found, time, end)
+        passes = open_ & ~found & (sign != 0)
+        start = torch.where(passes, time, start)
+        side = torch.where(passes, sign, side)
+    return start, end, side
+
+
+def turning_point(first: Tensor, middle: Tensor, last: Tensor) -> Tensor:
+    """Return where the parabola through three samples at 0, ½ and 1 turns; (n,).
+
+    NaN where it does not within the interval, or has the sign of all three there.
+    """
+    bend = 2 * (first - 2 * middle + last)
+    slope = last - first - bend
+    at = -slope / (2 * bend)
+    value = first + at * (slope + at * bend)
+    differs = (value * first < 0) | (value * middle < 0) | (value * last < 0)
+    return torch.where((at > 0) & (at < 1) & differs, at, torch.nan)

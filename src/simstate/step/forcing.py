@@ -23,22 +23,21 @@ import torch
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError
-from simstate.base.ids import int_list
 from simstate.engine import MAX_VALUE, Engine, Stage
 from simstate.math.vector import greatest
-from simstate.step.force_views import WRITABLE, ForceOnViews
+from simstate.step.force_views import ForceOnViews
 from simstate.step.forces.function_force import (
     CFunction,
     CompiledFunction,
     FunctionForce,
 )
 from simstate.step.forces.function_signature import is_function_pointer
-from simstate.step.forces.sampled_gravity import SampledGravity
 from simstate.step.forces.scene_force import ForceModel
-from simstate.step.processes import DrivingNoise, Process, finite_worlds
+from simstate.step.load_checks import LoadChecks, is_finite
+from simstate.step.processes import DrivingNoise, Process
 from simstate.step.schemes.schemes import Explicit
 from simstate.step.stochastic.stochastic import Stochastic
-from simstate.world import Backup, Ledger
+from simstate.world import Ledger
 from simstate.world.freshness import Freshness
 from simstate.world.worlds import Worlds
 
@@ -87,6 +86,7 @@ class Forcing:
         self.noises: list[DrivingNoise] = []
         self.mass_flow: MassFlow | None = None
         self._time = engine.field("time")
+        self.checks = LoadChecks(engine, ledger, sim)
         self._compiled: tuple[tuple[int, int, bool], CompiledModels | None] | None
         self._compiled = None
 
@@ -129,7 +129,8 @@ class Forcing:
         ledger.open[-1].evaluating = True
         self._call_models()
         ledger.observe()  # rejects writes to anything but inputs
-        self._check(backup)
+        if not self.checks.are_finite(backup, self.models):
+            self._call_models()
         result = call()
         backup.restore()
         ledger.watch.acknowledge(backup.storages)
@@ -155,7 +156,9 @@ class Forcing:
         ledger.open[-1].evaluating = True
         for name in inputs:
             engine.field(name).data.zero_()
-        others = {n: x.clone() for n, x in self._inputs().items() if n not in inputs}
+        others = {
+            n: x.clone() for n, x in self.checks.inputs().items() if n not in inputs
+        }
         time, sim = self._time.clone(), self.sim
         for model in models:
             model(time, sim)
@@ -171,8 +174,8 @@ class Forcing:
         found = torch.cat(fields, dim=1)
         backup.restore()
         ledger.watch.acknowledge(backup.storages)
-        if not _is_finite(found):
-            self._refuse_infinite(self._inputs(), models)
+        if not is_finite(found):
+            self.checks.refuse_infinite(models)
         return found
 
     def call_at_stage(
@@ -185,9 +188,9 @@ class Forcing:
         has diverged.
         """
         if problem == _NOT_FINITE:
-            self._refuse_infinite(self._inputs(), models)
+            self.checks.refuse_infinite(models)
         elif problem == _WROTE_STATE:
-            self._refuse_writes(models, world)
+            self.checks.refuse_writes(models, world)
         else:
             time, sim = self._time.clone(), self.sim  # a copy, which models may keep
             for model in models:
@@ -205,100 +208,6 @@ class Forcing:
                 "the model is about to write: read positions and velocities only.",
                 name="acceleration",
             )
-
-    def _inputs(self) -> dict[str, Tensor]:
-        """Return the non-empty slots that a model may write, by name."""
-        return {
-            slot.name: slot.tensor
-            for slot in self._ledger.of(("sim",))
-            if slot.kind == "input" and slot.tensor.numel()
-        }
-
-    def _check(self, backup: Backup) -> None:
-        """Raise if a load is not finite, and name the model that wrote it."""
-        inputs = self._inputs()
-        if all(_is_finite(tensor) for tensor in inputs.values()):
-            return
-        loaded = [_infinite(tensor) for tensor in inputs.values()]
-        backup.restore()
-        # Values set by the user, and worlds that have diverged, are found at the end
-        # of the step.
-        fine = self._fine_worlds(inputs)
-        if any(bool((worlds & fine).any()) for worlds in loaded):
-            self._refuse_infinite(inputs, self.models)
-        self._call_models()
-
-    def _fine_worlds(self, inputs: dict[str, Tensor]) -> Tensor:
-        """Return the mask of worlds whose state and inputs are finite; (num_envs,)."""
-        fine = finite_worlds(self._ledger)
-        for tensor in inputs.values():
-            fine &= ~_infinite(tensor)
-        return fine
-
-    def _refuse_infinite(
-        self, inputs: dict[str, Tensor], models: Sequence[ForceModel]
-    ) -> None:
-        """Call one model after the other, and raise at the first invalid load.
-
-        Loads of worlds whose own state or inputs are not finite are left as they are.
-        """
-        fine = self._fine_worlds(inputs)
-        time = self._time.clone()
-        for model in models:
-            model(time, self.sim)
-            if isinstance(model, SampledGravity):
-                found = {"the acceleration": model.infinite_worlds()}
-            else:
-                found = {name: _infinite(tensor) for name, tensor in inputs.items()}
-            for name, infinite in found.items():
-                worlds = int_list((infinite & fine).nonzero().flatten())
-                if worlds:
-                    field = name.rpartition("/")[2]
-                    raise InvalidInputError(
-                        f"Force model {_name(model)} made {field} a value that is not "
-                        f"finite, first in world {worlds[0]} at t = "
-                        f"{float(time[worlds[0]]):g} s.",
-                        name=field,
-                        worlds=worlds,
-                    )
-
-    def _refuse_writes(self, models: Sequence[ForceModel], world: int) -> None:
-        """Call one model after the other, and raise at the first that writes state."""
-        time, row = self._time.clone(), self._engine.state[world]
-        for model in models:
-            before = row.clone()
-            model(time, self.sim)
-            changed = before.view(torch.int64) != row.view(torch.int64)
-            for name, columns in self._engine.columns.items():
-                if name not in WRITABLE and bool(changed[columns].any()):
-                    raise InvalidInputError(
-                        f"A force model wrote to sim.data.{name}, {_name(model)} in "
-                        f"world {world} at t = {float(time[world]):g} s. It may write "
-                        f"inputs alone ({', '.join(WRITABLE)}, sim.mass_rate): stages "
-                        "run ahead of the step and back. The state is as it was "
-                        "before the step.",
-                        name=name,
-                        worlds=[world],
-                    )
-
-    def refuse_written(self, processes: Sequence[Process], world: int) -> None:
-        """Evaluate one rate after the other, and raise at the first that writes."""
-        row = self._engine.state[world]
-        for process in processes:
-            before = row.clone()
-            process.checked_rate()
-            changed = before.view(torch.int64) != row.view(torch.int64)
-            for name, columns in self._engine.columns.items():
-                if bool(changed[columns].any()):
-                    raise InvalidInputError(
-                        f"The rate of process {process.name!r} wrote to sim.data."
-                        f"{name} in world {world}. A rate may write nothing, since "
-                        "stages run ahead of the step and back: return the rate, and "
-                        "let a force model write inputs. The state is as it was before "
-                        "the step.",
-                        name=process.name,
-                        worlds=[world],
-                    )
 
     # What acts.
 
@@ -464,17 +373,3 @@ def _refuse_if_deterministic(
             "EulerMaruyama().",
             name=what,
         )
-
-
-def _infinite(tensor: Tensor) -> Tensor:
-    """Return the mask of worlds with a value that is not finite; (num_envs,)."""
-    return (~tensor.isfinite()).flatten(1).any(dim=1)
-
-
-def _is_finite(tensor: Tensor) -> bool:
-    # Inf − inf and NaN alike make the sum NaN or infinite.
-    return bool(tensor.sum().isfinite()) or bool(tensor.isfinite().all())
-
-
-def _name(model: object) -> str:
-    return repr(getattr(model, "__qualname__", None) or type(model).__name__)

@@ -16,8 +16,8 @@ from simstate.world.calls import Call
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
+    from simstate.step.step_parts import StepParts
     from simstate.step.stepping_host import SteppingHost
-    from simstate.step.timeline import Timeline
 
 Read: TypeAlias = "Callable[[Any], Tensor]"
 Recorded: TypeAlias = "Sequence[str] | Mapping[str, str | Read | tuple[Read, str]]"
@@ -108,7 +108,7 @@ class History:
     # Keeping.
 
     def take(
-        self, timeline: Timeline, start: Tensor, taken: Tensor, going: Tensor
+        self, parts: StepParts, start: Tensor, taken: Tensor, going: Tensor
     ) -> None:
         """Keep the samples of a part of a step that was taken from `start` on."""
         if self.every is None:
@@ -127,7 +127,7 @@ class History:
             within = worlds & ~at_end
             if bool(within.any()):
                 ids = within.nonzero().flatten()
-                timeline.visit(into[ids], ids, lambda m=within, k=k: self._sample(m, k))
+                parts.visit(into[ids], ids, lambda m=within, k=k: self._sample(m, k))
             if bool(at_end.any()):
                 self._sample(at_end, k)
 

@@ -11,15 +11,6 @@ import torch
 from simstate.base.checks import instance_of
 from simstate.base.errors import InvalidInputError
 from simstate.step.coupled_stepper import CoupledStepper, Strong
-from simstate.step.crossings import (
-    Action,
-    Direction,
-    Event,
-    EventFunction,
-    PeriodicTask,
-    check_multiple,
-    free_name,
-)
 from simstate.step.divergence import Divergence
 from simstate.step.forces.scene_force import ForceModel
 from simstate.step.forcing import Forcing
@@ -29,6 +20,15 @@ from simstate.step.schemes.schemes import Adaptive, Explicit
 from simstate.step.stepper import Stepper
 from simstate.step.stochastic.stochastic import Integrator, Stochastic
 from simstate.step.timeline import Timeline
+from simstate.step.timeline_events import (
+    Action,
+    Direction,
+    Event,
+    EventFunction,
+    PeriodicTask,
+    check_multiple,
+    free_name,
+)
 from simstate.world.worlds import Worlds
 
 if TYPE_CHECKING:  # it loads Warp

@@ -20,7 +20,7 @@ from torch import Tensor
 from simstate.base.ids import int_list
 from simstate.engine import Stage
 from simstate.math.vector import cross
-from simstate.step.touching import can_touch, touching_geoms
+from simstate.step.touchable_geoms import can_touch, touching_geoms
 from simstate.world.worlds import Worlds
 
 _WINDOW = 0.1

@@ -114,7 +114,7 @@ def branch(host: Any, start: Rows, worlds: Tensor, target: Any) -> None:
         name: value if is_one or name in shared else value[worlds]
         for name, value in start.items()
     }
-    ledger.put(rows, whole, owners_of(host), True)
+    ledger.copies.put(rows, whole, owners_of(host), True)
 
 
 def _share_reset(slot: Slot, mine: Slot, worlds: Tensor) -> None:

@@ -105,14 +105,11 @@ def _linear(
 
 def _swaps(signals: LogSignals, at: list[int], width: int) -> Iterator[Repair]:
     for i, j in itertools.combinations(range(width), 2):
-        order = np.arange(len(at))
-        order[i::width], order[j::width] = (
-            order[j::width].copy(),
-            order[i::width].copy(),
-        )
+        order = np.arange(len(at)).reshape(-1, width)
+        order[:, [i, j]] = order[:, [j, i]]
         one, two = (signals.names[at[k]].rpartition("/")[2] for k in (i, j))
         yield _linear(
-            signals, "swapped", at, np.eye(len(at))[order],
+            signals, "swapped", at, np.eye(len(at))[order.ravel()],
             f"has {one} and {two} swapped", 0.0, [*at[i::width], *at[j::width]],
         )  # fmt: skip
 

@@ -103,7 +103,8 @@ def signals_of(log: Log, passport: Passport) -> LogSignals:
             name=log.source,
         )
     missing = [name for name in (*wanted, ACTION) if name not in found]
-    _check_names([name for name in log.columns if name not in found], missing, log)
+    known = {*found, *([target.name] if target is not None else [])}
+    _check_names([name for name in log.columns if name not in known], missing, log)
     signals = _at_steps(found, passport.step_dt)
     signals.missing = missing
     return signals

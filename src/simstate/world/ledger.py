@@ -1,18 +1,16 @@
-"""Ledger: all that a world is, in named slots.
+"""Ledger: everything that makes up a world, in named slots.
 
 A slot is one tensor with a row for each world (or, declared so, one that all worlds
-share) and its contract. Whoever owns per-world numbers registers them here once: the
-engine its fields, `expand` its parameters, entities their settings, processes,
-integrators, sensors, environments and a user's own code theirs. What is in a slot is
-reset, saved, restored, undone, compared and watched by the loops of this module, and
-what is in none is not part of the world.
+share) and its contract. The engine, entities, processes, integrators, sensors,
+environments and users' code register their values here once. Values in a slot are
+reset, saved, restored, undone, compared and watched by the loops of this module.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -22,37 +20,18 @@ from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Index, Selection, assign, everything
 from simstate.engine import Stage
 from simstate.world.calls import Call, Scope, changed
-from simstate.world.layout import Fills, Packed, Plan
+from simstate.world.dependents import (
+    CopiedRows,
+    DerivedValues,
+    NoDerivedValues,
+    Undone,
+)
+from simstate.world.layout import Fills
 from simstate.world.memory import Backup
 from simstate.world.registry import Registry, chunk_for
-from simstate.world.row_backup import RowBackup
-from simstate.world.saved import check_saved
 from simstate.world.slot import Owner, Slot, Trees, Write, rows_for
+from simstate.world.slot_copies import SlotCopies
 from simstate.world.watch import Watched
-
-
-class Listener(Protocol):
-    """`Freshness.write`: values from `stage` on are stale."""
-
-    def __call__(
-        self,
-        stage: Stage,
-        env_ids: Tensor | None,
-        reason: str,
-        parameters: bool = False,
-        trees: Trees = None,
-    ) -> None:
-        """Mark them as stale in these worlds; None: all."""
-        ...
-
-
-class Undone(Protocol):
-    """Keeps values outside of slots, which are part of no snapshot."""
-
-    def undo(self, call: Call) -> None:
-        """Remove what was kept in a call; idempotent, and calls no user code."""
-        ...
-
 
 Array = np.ndarray[Any, Any]
 T = TypeVar("T")
@@ -72,9 +51,9 @@ class Ledger(Registry):
     itself are found by torch's version counter (`observe`), and may have hit any world.
     What C writes is neither: its caller says so to freshness.
 
-    `copy` takes the slots of some worlds, `check` says whether values can be put,
-    `put` writes them, and `reset` writes what the contracts say. A slot that all worlds
-    share is not reset, and is put only together with all of them.
+    `copies` takes and writes all slots of some worlds, and `reset` writes what the
+    contracts say. A slot that all worlds share is not reset, and is put only together
+    with all of them.
 
     `run` makes a call atomic: it saves the memory that the call may change, and
     restores it if the call raises. A slot that was first added within the call then
@@ -84,16 +63,23 @@ class Ledger(Registry):
 
     def __init__(self, num_envs: int, device: torch.device) -> None:
         super().__init__(num_envs, device)
-        self.listener: Listener = _ignore
-        """Notified of every write to a slot on which derived values depend."""
-        self.follow: Callable[[], None] | None = None
-        """Called when slots were written: copies of them follow."""
+        self._derived: DerivedValues = NoDerivedValues()
+        self._rows: CopiedRows | None = None
+        self.copies = SlotCopies(self)
+        """Copies of all slots of some worlds."""
         self.undone: weakref.WeakSet[Undone] = weakref.WeakSet()
         """Get every call that is rolled back: what they keep outside of slots
         follows."""
         self.puts = 0
         """Number of writes to slots other than through their tensors."""
-        self._plans: dict[tuple[Owner, ...], Plan] = {}
+
+    def connect_derived(self, derived: DerivedValues) -> None:
+        """Announce every write on which derived values depend to these."""
+        self._derived = derived
+
+    def connect_rows(self, rows: CopiedRows) -> None:
+        """Update copies of the state's rows after every write."""
+        self._rows = rows
 
     # Writes.
 
@@ -139,14 +125,14 @@ class Ledger(Registry):
         assert slot.on_write is None
         if self.open:
             self.calls.recover()
-        if self.follow is not None:  # writes to copied rows come first
+        if self._rows is not None:  # writes to copied rows come first
             self.observe()
         self._refuse_while_evaluating(slot)
         self.puts += 1
         self._announce(slot, rows)
         slot.array[_host_place(rows, columns)] = values
-        if self.follow is not None:
-            self.follow()
+        if self._rows is not None:
+            self._rows.follow()
 
     def _write(self, writes: Iterable[Write], trees: Trees) -> None:
         for name, rows, columns, values in writes:
@@ -161,12 +147,12 @@ class Ledger(Registry):
                 assign(slot.tensor.data, rows.index, columns, values)
             if slot.on_write is not None:
                 slot.on_write(rows)
-        if self.follow is not None:
-            self.follow()
+        if self._rows is not None:
+            self._rows.follow()
 
     def announce_parameter(self, slot: Slot) -> None:
         """Announce that a parameter differs by world from now on, with equal values."""
-        self.listener(Stage.STATE, None, slot.label, True)
+        self._derived.write(Stage.STATE, None, slot.label, True)
 
     def _announce(
         self, slot: Slot, rows: Selection | None, trees: Trees = None
@@ -185,7 +171,7 @@ class Ledger(Registry):
         trees: Trees = None,
     ) -> None:
         ids = None if rows is None else rows.ids_or_none(self.device)
-        self.listener(stage, ids, reason, parameters, trees)
+        self._derived.write(stage, ids, reason, parameters, trees)
 
     def observe(self) -> None:
         """Detect writes that were not announced: they may have hit any world.
@@ -204,7 +190,9 @@ class Ledger(Registry):
             if watched.is_derived:
                 rejected = watched
                 self.watch.record(watched, version)
-                self.listener(watched.stage, None, f"a write to {watched.label}", False)
+                self._derived.write(
+                    watched.stage, None, f"a write to {watched.label}", False
+                )
             else:
                 self._found(watched, version)
         if rejected is not None:
@@ -224,7 +212,7 @@ class Ledger(Registry):
         if watched.on_write is not None:
             watched.on_write()
         reason = f"a write to {watched.label}"
-        self.listener(watched.stage, None, reason, watched.has_parameters)
+        self._derived.write(watched.stage, None, reason, watched.has_parameters)
         for slot in watched.slots:
             if slot.on_write is not None:
                 slot.on_write(None)
@@ -243,7 +231,8 @@ class Ledger(Registry):
                 name=slot.label,
             )
 
-    def _refuse_rewriting(self, what: str) -> None:
+    def refuse_rewriting(self, what: str) -> None:
+        """Raise if a force model does this to worlds."""
         if self.is_evaluating:
             raise InvalidInputError(
                 f"A force model {what} worlds. It may write inputs alone: stages run "
@@ -251,107 +240,7 @@ class Ledger(Registry):
                 name="force model",
             )
 
-    # Copies.
-
-    def plan(self, owners: Sequence[Owner]) -> Plan:
-        """Return the slots of some owners, resolved to chunks of memory."""
-        key = tuple(owners)
-        found = self._plans.get(key)
-        if found is None or found.size != len(self.slots):
-            with torch.inference_mode(False):
-                found = Plan(self.of(key), self._chunk_of, len(self.slots))
-            self._plans[key] = found
-        return found
-
-    def copy(self, rows: Selection, owners: Sequence[Owner]) -> Packed:
-        """Return the values of the slots in some worlds, on the host."""
-        self.observe()
-        return self.plan(owners).copy(rows)
-
-    def check(
-        self, values: Mapping[str, Tensor], owners: Sequence[Owner], count: int
-    ) -> None:
-        """Raise unless `put` can write these values, with `count` rows each."""
-        check_saved(self, values, owners, count)
-
-    def can_put(self, packed: Packed, owners: Sequence[Owner]) -> bool:
-        """Return True if `put_packed` can write a copy unchanged.
-
-        It must be one of these slots, with finite numbers throughout. Other copies may
-        be written, too, after `check`.
-        """
-        plan = self.plan(owners)
-        if packed.layout is not plan.layout:
-            return False
-        try:
-            for slot in plan.checked:
-                assert slot.check is not None
-                slot.check(packed.slot(slot.name), None, None)
-        except InvalidInputError:
-            return False
-        return packed.is_finite
-
-    def put_packed(
-        self, packed: Packed, rows: Selection, owners: Sequence[Owner], shared: bool
-    ) -> None:
-        """Write a copy that `can_put` has accepted, with one row or one for each world.
-
-        `shared` says whether slots that all worlds have in common are written, too.
-        """
-        self.observe()
-        self._refuse_rewriting("restored")
-        plan, index = self.plan(owners), rows.host
-        self.puts += 1
-        if plan.stage is not None:
-            self._announce_stage(plan.stage, rows, "a restore", True)
-        for number, chunk in enumerate(plan.chunks):
-            memory, piece = plan.memory[number], packed.pieces[number]
-            if chunk.shared and not shared:
-                continue
-            if plan.compared[number]:
-                for slot in plan.compared[number]:
-                    self._put(slot, packed.slot(slot.name), rows)
-            elif isinstance(memory, Tensor):
-                place = slice(None) if chunk.shared else rows.index
-                memory[place] = torch.as_tensor(piece, device=memory.device)
-            else:
-                memory[... if chunk.shared else index] = piece
-        if self.follow is not None:
-            self.follow()
-
-    def put(
-        self,
-        values: Mapping[str, Tensor],
-        rows: Selection,
-        owners: Sequence[Owner],
-        shared: bool,
-    ) -> None:
-        """Write values that `check` has seen; slots without one get their initial.
-
-        `shared` says whether slots that all worlds have in common are written, too.
-        """
-        self.observe()
-        self._refuse_rewriting("restored")
-        for slot in self.of(owners):
-            value = values.get(slot.name)
-            if value is None and slot.computed:  # from what the others are then
-                self._announce_stage(Stage.CONSTANT, rows, "a restore", True)
-                continue
-            if value is None:
-                value = slot.initial_of(rows)
-            if value is not None and (shared or not slot.shared):
-                self._put(slot, value, rows)
-        if self.follow is not None:
-            self.follow()
-
-    def put_some(self, values: Mapping[str, tuple[Selection, Tensor]]) -> None:
-        """Write rows of some slots, as a recording has them; the others stay."""
-        self.observe()
-        self._refuse_rewriting("replayed")
-        for name, (rows, value) in values.items():
-            self._put(self[name], value, rows)
-        if self.follow is not None:
-            self.follow()
+    # Resets.
 
     def resets_rows_alone(self, owners: Sequence[Owner]) -> bool:
         """Return True if a reset writes the selected worlds and runs no user's code."""
@@ -360,7 +249,7 @@ class Ledger(Registry):
     def reset(self, rows: Selection, owners: Sequence[Owner]) -> None:
         """Reset the slots of some worlds as their contracts specify."""
         self.observe()
-        self._refuse_rewriting("reset")
+        self.refuse_rewriting("reset")
         for step in self.plan(owners).resets():
             if isinstance(step, Fills):
                 self._fill(step, rows)
@@ -373,20 +262,30 @@ class Ledger(Registry):
                     self.device,
                 )  # fmt: skip
             if value is not None:
-                self._put(step, value, rows)
-        if self.follow is not None:
-            self.follow()
+                self.put_slot(step, value, rows)
+        self.follow()
 
     def _fill(self, fills: Fills, rows: Selection) -> None:
         """Write equal rows into chunks, and announce it once."""
-        self.puts += 1
-        if fills.stage is not None:
-            self._announce_stage(fills.stage, rows, "a reset", fills.has_parameters)
+        self.announce_put(fills.stage, rows, "a reset", fills.has_parameters)
         index = rows.host
         for memory, row in fills.parts:
             memory[rows.index if isinstance(memory, Tensor) else index] = row
 
-    def _put(self, slot: Slot, value: Tensor, rows: Selection) -> None:
+    def announce_put(
+        self, stage: Stage | None, rows: Selection, reason: str, parameters: bool = True
+    ) -> None:
+        """Announce that slots are put, of which `stage` is the first that depends."""
+        self.puts += 1
+        if stage is not None:
+            self._announce_stage(stage, rows, reason, parameters)
+
+    def follow(self) -> None:
+        """Update copied rows after slots were put."""
+        if self._rows is not None:
+            self._rows.follow()
+
+    def put_slot(self, slot: Slot, value: Tensor, rows: Selection) -> None:
         """Write a slot's rows, and announce it."""
         self.puts += 1
         memory = slot.tensor.data
@@ -435,20 +334,12 @@ class Ledger(Registry):
             self.calls.recover()
             return call(*args)
         if rows is not None and not rows.is_all:
-            saved = self._backup_of_rows(scope, rows)
+            saved = self.backup_of_rows(scope, rows)
             return self.calls.run(scope, what, saved, call, *args)
         saved = self._saved.get(scope)
         if saved is None:
             saved = self._saved[scope] = self.backup(scope).saved
         return self.calls.run(scope, what, saved, call, *args)
-
-    def _backup_of_rows(self, scope: Scope, rows: Selection) -> RowBackup:
-        """Return a backup of some worlds, for a call that changes no others."""
-        known = self._row_backups.get(scope)
-        if known is None:
-            with torch.inference_mode(False):
-                known = self._row_backups[scope] = RowBackup(self._chunks, scope)
-        return known.of(rows)
 
     def run_saving(
         self, names: Iterable[str], what: str, call: Callable[..., T], *args: Any
@@ -458,11 +349,6 @@ class Ledger(Registry):
         chunks = [chunk_for(slot, slot.tensor.data) for slot in slots]
         backup = Backup((chunk, chunk.memory) for chunk in chunks)
         return self.calls.run("write", what, backup.saved, call, *args)
-
-    def backup_of_step(self) -> Backup:
-        """Return the memory that the innermost step or environment step has saved."""
-        call = next(x for x in reversed(self.open) if x.scope in ("step", "run", "env"))
-        return self.backup(call.scope)
 
     def refuse_within_step(self, what: str) -> None:
         """Raise if a step is running in this thread."""
@@ -491,16 +377,15 @@ class Ledger(Registry):
         for name in call.added or ():
             slot = self.slots[name]
             if slot.initial is not None:
-                self._put(slot, slot.initial, everything(self.num_envs))
+                self.put_slot(slot, slot.initial, everything(self.num_envs))
         for keeper in self.undone:
             keeper.undo(call)
         self.puts += 1
-        if self.follow is not None:
-            self.follow()
+        self.follow()
         if call.saved is not None:
             self.watch.acknowledge(call.saved.storages)
         stage = Stage.CONSTANT if constants else Stage.POSITION
-        self.listener(stage, None, "a call that was undone: " + call.what, True)
+        self._derived.write(stage, None, "a call that was undone: " + call.what, True)
 
 
 def _host_place(rows: Selection | None, columns: Index | None) -> Any:
@@ -512,13 +397,3 @@ def _host_place(rows: Selection | None, columns: Index | None) -> Any:
         return place, columns
     across = columns.numpy()
     return (place if isinstance(place, slice) else place[:, None]), across
-
-
-def _ignore(
-    stage: Stage,
-    env_ids: Tensor | None,
-    reason: str,
-    parameters: bool = False,
-    trees: Trees = None,
-) -> None:
-    del stage, env_ids, reason, parameters, trees

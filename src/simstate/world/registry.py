@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.base.ids import Selection
 from simstate.engine import Stage
 from simstate.world.calls import Call, Saved, Scope, make_calls
+from simstate.world.layout import Plan
 from simstate.world.memory import (
     ARENA_COLUMNS,
     ARENA_NUMBERS,
@@ -63,6 +65,7 @@ class Registry(ABC):
         self._chunks: list[Chunk] = []
         self._chunk_of: dict[str, Chunk] = {}
         self._arenas: dict[tuple[object, ...], Arena] = {}
+        self._plans: dict[tuple[Owner, ...], Plan] = {}
         self._backups: dict[tuple[Scope, str], Backup] = {}
         self._row_backups: dict[Scope, RowBackup] = {}
         self._saved: dict[Scope, Saved] = {}
@@ -226,6 +229,16 @@ class Registry(ABC):
         """The slots of some owners, in the order in which they were added."""
         return (slot for slot in self.slots.values() if slot.owner in owners)
 
+    def plan(self, owners: Sequence[Owner]) -> Plan:
+        """Return the slots of some owners, resolved to chunks of memory."""
+        key = tuple(owners)
+        found = self._plans.get(key)
+        if found is None or found.size != len(self.slots):
+            with torch.inference_mode(False):
+                found = Plan(self.of(key), self._chunk_of, len(self.slots))
+            self._plans[key] = found
+        return found
+
     def _forget_backups(self) -> None:
         self._backups.clear()
         self._row_backups.clear()
@@ -237,6 +250,19 @@ class Registry(ABC):
         if key not in self._backups:
             self._backups[key] = Backup.of_scope(self._chunks, scope)
         return self._backups[key]
+
+    def backup_of_step(self) -> Backup:
+        """Return the memory that the innermost step or environment step has saved."""
+        call = next(x for x in reversed(self.open) if x.scope in ("step", "run", "env"))
+        return self.backup(call.scope)
+
+    def backup_of_rows(self, scope: Scope, rows: Selection) -> RowBackup:
+        """Return a backup of some worlds, for a call that changes no others."""
+        known = self._row_backups.get(scope)
+        if known is None:
+            with torch.inference_mode(False):
+                known = self._row_backups[scope] = RowBackup(self._chunks, scope)
+        return known.of(rows)
 
 
 def reset_rule(

@@ -103,7 +103,7 @@ class Player:
             rows = self._rows(change)
             try:
                 values = torch.as_tensor(change.values)
-                ledger.put_some({change.slot: (rows, values)})
+                ledger.copies.put_some({change.slot: (rows, values)})
             except SimStateError as error:
                 raise RecordingError(
                     f"What was recorded does not fit these worlds: {error}"

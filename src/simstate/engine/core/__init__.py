@@ -19,7 +19,6 @@ from simstate.engine.core.integrator import (
     EvaluationCalls,
     Failure,
     Integrator,
-    MassArrays,
 )
 from simstate.engine.core.library import description, field_offset, is_available
 from simstate.engine.core.load_tables import (
@@ -35,7 +34,7 @@ from simstate.engine.core.planet_tables import (
     PlanetAirTable,
     Polynomials,
 )
-from simstate.engine.core.scheme import TableauLike
+from simstate.engine.core.scheme import MassArrays, TableauLike
 from simstate.engine.core.step_watch import StepWatch
 
 __all__ = [

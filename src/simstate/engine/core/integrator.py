@@ -16,8 +16,10 @@ from simstate.engine.core.batch import Array, CoreBatch
 from simstate.engine.core.load_tables import CoreLoad, CoreProcess
 from simstate.engine.core.scheme import (
     ATTITUDES,
+    MassArrays,
     TableauLike,
     activation_range,
+    mass_entries,
     optional_row,
     position_layout,
     tableau_arrays,
@@ -31,28 +33,6 @@ _MECHANICS = ("qpos", "qvel", "act", "mass")
 _FAILED = Seen.FAILED.value
 _BUDGET = 20_000
 """Evaluations of a world until Python may answer Ctrl-C."""
-
-
-@dataclass(frozen=True, eq=False)
-class MassArrays:
-    """Masses that are part of the state; each of shape (num_worlds, nbody).
-
-    The batch has `body_mass`, `body_inertia` and the parameters that follow from them
-    by world already (`expand`, `set_const`); a step writes them.
-    """
-
-    rate: NDArray[np.float64]
-    """Rate of change of each mass without the loads [kg/s]; an input, whose rows may
-    lie among other columns."""
-    total_rate: NDArray[np.float64]
-    """The same with the loads' flow at the last evaluation [kg/s]; written."""
-    least: NDArray[np.float64]
-    """The masses below which a body has run out of it [kg]; read."""
-    empty: NDArray[np.bool_]
-    """Bodies that would have run out of mass; written."""
-    constants: Sequence[str]
-    """The parameters that follow from masses and inertias and are kept by world; the
-    others that mj_setConst computes stay as they are in the model."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +114,7 @@ class Integrator:
             **tableau_arrays(tableau, attitude),
             **position_layout(batch.model),
             **activation_range(batch.model),
-            **_masses(batch, masses),
+            **mass_entries(batch, masses),
             "evaluations": self.evaluations,
             "processes": tuple((one.value, one.rate) for one in processes),
             "loads": tuple(load.row() for load in loads),
@@ -371,38 +351,3 @@ def _row(calls: EvaluationCalls | None) -> _core.Calls | None:
 def _budget(calls: EvaluationCalls | None) -> int:
     """Evaluations of a world in one call of C; one that calls Python can break."""
     return _BUDGET if calls is None else 2**62
-
-
-def _masses(batch: CoreBatch, masses: MassArrays | None) -> dict[str, Any]:
-    """The arrays of masses that flow, and every parameter that mj_setConst computes."""
-    if masses is None:
-        return {
-            "mass_rate": None,
-            "total_mass_rate": None,
-            "least_mass": None,
-            "empty": None,
-            "constants": (),
-        }
-    if batch.model.nflex:
-        raise InvalidInputError(
-            "Masses of a model with flexes cannot flow in the compiled core: run "
-            "without it (SIMSTATE_CORE=0).",
-            name="masses",
-        )
-    own = dict.fromkeys(("body_mass", "body_inertia", *masses.constants))
-    constants: list[tuple[str, int, Array | None]] = []
-    for name in own:
-        rows = batch.expand(name).reshape(batch.nsim, -1).view(np.uint8)
-        constants.append((name, rows.shape[1], rows))
-    computed: tuple[str, ...] = batch.model._setconst_outputs
-    for name in computed:
-        if name not in own:
-            value: Array = getattr(batch.model, name)
-            constants.append((name, value.nbytes, None))
-    return {
-        "mass_rate": masses.rate,
-        "total_mass_rate": masses.total_rate,
-        "least_mass": masses.least,
-        "empty": masses.empty,
-        "constants": tuple(constants),
-    }

@@ -1,12 +1,17 @@
-"""A scheme and a model as arrays for the core."""
+"""A scheme, a model and masses that flow, as arrays for the core."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import mujoco
 import numpy as np
+from numpy.typing import NDArray
+
+from simstate.base.errors import InvalidInputError
+from simstate.engine.core.batch import Array, CoreBatch
 
 ATTITUDES = {"manifold": 0, "high_order": 1, "lie": 2}
 """The attitude modes, as the core numbers them."""
@@ -106,3 +111,60 @@ def activation_range(model: mujoco.MjModel) -> dict[str, Any]:
             part = slice(first, first + model.actuator_actnum[actuator])
             low[part], high[part] = model.actuator_actrange[actuator]
     return {"act_low": low, "act_high": high}
+
+
+@dataclass(frozen=True, eq=False)
+class MassArrays:
+    """Masses that are part of the state; each of shape (num_worlds, nbody).
+
+    The batch has `body_mass`, `body_inertia` and the parameters that follow from them
+    by world already (`expand`, `set_const`); a step writes them.
+    """
+
+    rate: NDArray[np.float64]
+    """Rate of change of each mass without the loads [kg/s]; an input, whose rows may
+    lie among other columns."""
+    total_rate: NDArray[np.float64]
+    """The same with the loads' flow at the last evaluation [kg/s]; written."""
+    least: NDArray[np.float64]
+    """The masses below which a body has run out of it [kg]; read."""
+    empty: NDArray[np.bool_]
+    """Bodies that would have run out of mass; written."""
+    constants: Sequence[str]
+    """The parameters that follow from masses and inertias and are kept by world; the
+    others that mj_setConst computes stay as they are in the model."""
+
+
+def mass_entries(batch: CoreBatch, masses: MassArrays | None) -> dict[str, Any]:
+    """The arrays of masses that flow, and every parameter that mj_setConst computes."""
+    if masses is None:
+        return {
+            "mass_rate": None,
+            "total_mass_rate": None,
+            "least_mass": None,
+            "empty": None,
+            "constants": (),
+        }
+    if batch.model.nflex:
+        raise InvalidInputError(
+            "Masses of a model with flexes cannot flow in the compiled core: run "
+            "without it (SIMSTATE_CORE=0).",
+            name="masses",
+        )
+    own = dict.fromkeys(("body_mass", "body_inertia", *masses.constants))
+    constants: list[tuple[str, int, Array | None]] = []
+    for name in own:
+        rows = batch.expand(name).reshape(batch.nsim, -1).view(np.uint8)
+        constants.append((name, rows.shape[1], rows))
+    computed: tuple[str, ...] = batch.model._setconst_outputs
+    for name in computed:
+        if name not in own:
+            value: Array = getattr(batch.model, name)
+            constants.append((name, value.nbytes, None))
+    return {
+        "mass_rate": masses.rate,
+        "total_mass_rate": masses.total_rate,
+        "least_mass": masses.least,
+        "empty": masses.empty,
+        "constants": tuple(constants),
+    }

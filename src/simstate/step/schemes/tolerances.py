@@ -97,6 +97,18 @@ def _dof_kinds(model: mujoco.MjModel, place: str, turn: str, joint: str) -> list
     return kinds
 
 
+def tolerances_of(
+    atol: Tolerance, rtol: Tolerance, model: mujoco.MjModel, block: str, num_dofs: int
+) -> tuple[list[float], list[float]]:
+    """Return the absolute and the relative tolerances of a block, by dof."""
+    kinds = block_kinds(model, block, num_dofs)
+    relative = dict.fromkeys(ABSOLUTE, RELATIVE)
+    return (
+        [tolerance(atol, kind, ABSOLUTE) for kind in kinds],
+        [tolerance(rtol, kind, relative) for kind in kinds],
+    )
+
+
 def _as_number(value: object) -> float:
     """A number of any library's type; NaN for what is none."""
     if isinstance(value, bool | str):

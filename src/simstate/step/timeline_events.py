@@ -1,0 +1,204 @@
+"""Events: functions of the state that cross zero, and what happens then.
+
+A crossing is found in each world by itself and solved for in time; the action runs at
+that instant, between two parts of a step, with the worlds in question.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from simstate.base.checks import has_shape, instance_of, number, one_of
+from simstate.base.errors import InvalidInputError
+from simstate.world import Ledger
+from simstate.world.worlds import worlds_of
+
+if TYPE_CHECKING:
+    from simstate.step.stepping_host import SteppingHost
+
+Direction: TypeAlias = Literal["rising", "falling", "both"]
+EventFunction: TypeAlias = Callable[[Any], Tensor]
+"""`function(sim)` gives a number for each world, which crosses zero, or whether
+something holds, which rises where it begins to; (num_envs,)."""
+Action: TypeAlias = Callable[[Any, Tensor], object]
+"""`action(sim, env_ids)` at the instant of a crossing, for the worlds that crossed."""
+
+
+_ROUNDING = 1e-9
+"""Samples of a task are due by this part of a period earlier: times are rounded."""
+
+
+class Event:
+    """A crossing of zero that is looked for in every step; see `sim.add_event`."""
+
+    def __init__(
+        self,
+        sim: SteppingHost,
+        function: EventFunction,
+        direction: Direction,
+        terminal: bool,
+        action: Action | None,
+        name: str,
+        tolerance: float,
+    ) -> None:
+        one_of("direction", direction, get_args(Direction))
+        if not callable(function) or not (action is None or callable(action)):
+            raise InvalidInputError(
+                "An event needs function(sim), which gives a number for each world, "
+                "and may have action(sim, env_ids).",
+                name="function",
+            )
+        number("tolerance", tolerance, more_than=0, unit="s")
+        self.name = name
+        self.function, self.action = function, action
+        self.direction, self.terminal = direction, terminal
+        self.tolerance = tolerance
+        self._sim = sim
+        memory = worlds_of(sim).ledger.memory
+        self.count: Tensor = memory(
+            f"event/{name}/count", (), torch.int64, 0, moves=True, optional=True
+        ).tensor
+        """Number of occurrences since the reset; (num_envs,)."""
+        self.time: Tensor = memory(
+            f"event/{name}/time", (), torch.float64, math.nan, moves=True,
+            optional=True, unit="s",
+        ).tensor  # fmt: skip
+        """When it happened last [s], NaN if it has not; (num_envs,)."""
+        self.side: Tensor = memory(
+            f"event/{name}/side", (), torch.int64, 0, moves=True, optional=True
+        ).tensor
+        """The sign that the function had last, 0 if none; (num_envs,)."""
+
+    def values(self, ids: Tensor) -> Tensor:
+        """The function now, float64, checked for some worlds; (num_envs,)."""
+        values = self.function(self._sim)
+        what = f"What the function of event {self.name!r} gives"
+        has_shape(what, values, (self._sim.num_envs,))
+        values = torch.as_tensor(values, device=self._sim.device)
+        if values.dtype == torch.bool:  # it crosses zero where it changes
+            values = 2 * values.int() - 1
+        values = values.detach().to(torch.float64, copy=True)  # it may be a view
+        bad = values[ids].isnan()
+        if bool(bad.any()):
+            world = int(ids[bad][0])
+            qpos = worlds_of(self._sim).engine.field("qpos")[world]
+            if bool(qpos.isfinite().all()):  # a diverged world is found by itself
+                raise InvalidInputError(
+                    f"The function of event {self.name!r} is NaN in world {world}.",
+                    name=self.name,
+                    worlds=[world],
+                )
+        return values
+
+    def is_quiet(self) -> bool:
+        """Return True if the function has the sign that it had last, in all worlds."""
+        values: Any = self.function(self._sim)
+        if not isinstance(values, Tensor) or values.shape != self.side.shape:
+            return False  # `values` raises
+        values = values.detach()
+        if values.dtype == torch.bool:
+            values = 2 * values.int() - 1
+        return bool((values * self.side > 0).all())
+
+    def arm(self, values: Tensor, ids: Tensor) -> None:
+        """Record the signs from which the next crossing is detected."""
+        sign = values[ids].nan_to_num().sign().long()
+        self.side[ids] = torch.where(sign != 0, sign, self.side[ids])
+
+    @property
+    def before(self) -> int:
+        """The sign before a crossing: 1 falling, −1 rising, 0 either."""
+        return {"rising": -1, "falling": 1}.get(self.direction, 0)
+
+    def crossed(self, values: Tensor) -> Tensor:
+        """The worlds that are beyond zero, as the event's direction has it."""
+        beyond = values * self.side < 0
+        return beyond & (self.side == self.before) if self.before else beyond
+
+
+class PeriodicTask:
+    """A function that runs at scheduled times, as flight software does."""
+
+    def __init__(
+        self,
+        sim: SteppingHost,
+        function: Action,
+        period: float,
+        offset: float,
+        name: str,
+    ) -> None:
+        if not callable(function):
+            raise InvalidInputError(
+                f"A task is called as function(sim, env_ids); got {function!r}."
+            )
+        number("period", period, more_than=0, unit="s")
+        number("offset", offset, unit="s")
+        self.name, self.function = name, function
+        self.period, self.offset = float(period), float(offset)
+        self.last: Tensor = (
+            worlds_of(sim)
+            .ledger.memory(
+                f"task/{name}/last", (), torch.int64, -1, moves=True, optional=True
+            )
+            .tensor
+        )
+        """The number of the sample that was taken last, −1: none; (num_envs,)."""
+        on_host = self.last.device.type == "cpu"
+        self._taken = self.last.numpy() if on_host else np.zeros(0)
+
+    def sample(self, time: Tensor) -> Tensor:
+        """The number of the last sample up to a time, −1 before the first."""
+        sample = ((time.double() - self.offset) / self.period + _ROUNDING).floor()
+        return sample.clamp(min=-1).long()
+
+    def is_due(self, sample: Tensor) -> Tensor:
+        """Return the worlds in which a sample has not been taken yet; (num_envs,)."""
+        return (sample != self.last) & (sample >= 0)
+
+    def quiet_steps(self, time: NDArray[np.float64], h: NDArray[np.float64]) -> int:
+        """Return the number of steps of h [s] from a time on in which none is due.
+
+        0 if a sample is due now; on the host.
+        """
+        at = (time - self.offset) / self.period
+        sample = np.floor(at + _ROUNDING)
+        is_taken = (sample == self._taken) | (sample < 0)
+        left = sample + (1 + _ROUNDING) - at
+        if not is_taken.all():
+            return 0
+        return int((left * self.period / h).min())
+
+    def until_next(self, time: Tensor) -> Tensor:
+        """Return the time to the next sample [s]; (num_envs,)."""
+        following = (self.sample(time) + 1).double() * self.period + self.offset
+        return following - time.double()
+
+
+def free_name(ledger: Ledger, kind: str, name: str | None, function: object) -> str:
+    """Return a name for an event or a task that no other has."""
+    if name is None:
+        name = str(getattr(function, "__name__", type(function).__name__))
+    instance_of(f"The name of this {kind}", name, str)
+    wanted, count = name, 1
+    probe = "count" if kind == "event" else "last"
+    while f"{kind}/{name}/{probe}" in ledger:
+        count += 1
+        name = f"{wanted} {count}"
+    return name
+
+
+def check_multiple(what: str, value: float, timestep: float) -> None:
+    """Raise unless a time is a multiple of the time step."""
+    if abs(value / timestep - round(value / timestep)) > 1e-6:
+        raise InvalidInputError(
+            f"Stochastic schemes take whole time steps: {what} must be a multiple of "
+            f"{timestep:g} s, got {value:g}.",
+            name=what,
+        )
