@@ -8,10 +8,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.inside import worlds_on_cluster
 
 from simstate.base.errors import InvalidInputError
 from simstate.cli import main
-from simstate.cli import train as train_module
 from simstate.train.early_stopping import EarlyStopping
 from simstate.train.progress import Progress
 from simstate.train.run_cfg import RunCfg
@@ -190,7 +190,7 @@ def test_a_run_starts_from_checkpoints_by_their_full_paths(exported, tmp_path):
 def test_a_cluster_has_worlds_on_the_cpu():
     cfg = dataclasses.replace(RunCfg.for_task(TASK), device="cuda")
     with pytest.raises(InvalidInputError):
-        train_module._on_cluster(None, None, cfg)
+        worlds_on_cluster(None, None, cfg)
 
 
 def test_the_settings_of_a_file_are_repeated(exported, tmp_path):
