@@ -355,7 +355,7 @@ def tables_of(model: Any) -> Sequence[Any]:
 
 def root_of(flight: Any, name: str) -> Any:
     """Return the free root of an aircraft."""
-    return flight._roots[name]
+    return flight._fleet[name].root
 
 
 def degree_of(path: Path, text: str) -> int:

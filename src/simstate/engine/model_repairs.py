@@ -20,7 +20,7 @@ from simstate.base.ids import Index
 from simstate.engine.engine import model_value
 from simstate.math import quaternion
 from simstate.math.vector import norm
-from simstate.scene.objects import OBJECTS_OF_FIELDS
+from simstate.scene.element_names import OBJECTS_OF_FIELDS
 
 _TOLERANCE = 1e-7
 """Below what MuJoCo itself takes for a moved frame, and what float32 keeps of one."""
