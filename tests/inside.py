@@ -470,20 +470,6 @@ def profile_table(spent: dict[str, float]) -> Any:
     return train._profile(spent)  # pyright: ignore[reportPrivateUsage]
 
 
-def newest_run(folder: Path) -> Path:
-    """Return the folder of the run that was written last."""
-    from simstate.cli import train
-
-    return train._newest(folder)  # pyright: ignore[reportPrivateUsage]
-
-
-def worlds_on_cluster(cluster: Any, env_cfg: Any, cfg: Any) -> Any:
-    """Return the worlds of a training on a cluster."""
-    from simstate.cli import train
-
-    return train._on_cluster(cluster, env_cfg, cfg)  # pyright: ignore
-
-
 def placeholder_of(hint: Any) -> str | None:
     """Return what the help shows in place of a setting's value."""
     from simstate.cli import task_options

@@ -13,7 +13,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
-from tests.inside import newest_run, placeholder_of, profile_table
+from tests.inside import placeholder_of, profile_table
 
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.cli import bench, main, new_task, options, run_tables
@@ -26,8 +26,8 @@ from simstate.cli.model_scene import moving_worlds, scene_of
 from simstate.cli.name_guess import meant
 from simstate.cli.picture_options import FilmWriter, PictureOptions
 from simstate.cli.plan import default_residual
-from simstate.cli.train import check_unused
 from simstate.record import Recording
+from simstate.train.checkpoint import check_unused, newest_run
 
 RICH = """
 <mujoco><compiler angle="radian"/><option timestep="0.004" gravity="0.1 0.2 -9"/>
