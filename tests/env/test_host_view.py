@@ -15,6 +15,7 @@ from simstate import EntityCfg, SceneCfg
 from simstate.base.errors import (
     InvalidInputError,
     ShapeError,
+    SimStateError,
     SnapshotError,
     ThreadError,
     UnknownNameError,
@@ -436,3 +437,15 @@ def test_float64(make_env, engine_name):
     assert env.rewards.episode_sum("third").dtype == torch.float64
     with raises(UnknownNameError, name="float16"):
         make_env(dtype="float16")
+
+
+def test_memory_has_the_shape_that_it_was_first_given(make_env):
+    env = make_env(3)
+    first = env.host.memory("mine", (2,), reset=0.5)
+    assert first.shape == (3, 2)
+    assert (first == 0.5).all()
+    assert env.host.memory("mine") is first
+    assert np.shares_memory(env.host.memory("mine", (2,), reset=0.5), first)
+    with pytest.raises(SimStateError):
+        env.host.memory("mine", (4,))
+    assert np.shares_memory(env.host.memory("mine"), first)
