@@ -14,7 +14,8 @@ INSIDE = TESTS / "inside.py"
 OTHERS = {
     "os._exit", "atexit._run_exitfuncs", "zipfile._ZipWriteFile", "_repr_html_",
     "_version", "_address", "_generate_data", "_step_limit", "_setconst_outputs",
-    "_mujoco_model",
+    "_mujoco_model", "obs_normalizer._mean", "obs_normalizer._var",
+    "obs_normalizer._std",
 }  # fmt: skip
 """Names with an underscore of other libraries: of modules, or of any object."""
 
@@ -46,7 +47,8 @@ def private_names(path: Path) -> list[str]:
             case ast.Attribute(value=ast.Call(func=ast.Name(id="super"))):
                 continue
             case ast.Attribute(value=value, attr=name):
-                if name in OTHERS or f"{ast.unparse(value)}.{name}" in OTHERS:
+                owner = ast.unparse(value).rpartition(".")[2]
+                if name in OTHERS or f"{owner}.{name}" in OTHERS:
                     continue
             case ast.ImportFrom(module=str(module), names=names):
                 if not module.startswith(("simstate", "tests")):
