@@ -104,19 +104,16 @@ def test_normalisers_are_those_of_values_and_mirror_images(made):
     values = torch.randn(400, 4) * torch.tensor([1.0, 3.0, 2.0, 0.5]) + 0.7
     actor.obs_normalizer.train()
     actor.obs_normalizer.update(values)
-    mean = actor.obs_normalizer._mean.clone()
-    variance = actor.obs_normalizer._var.clone()
+    mean, variance = actor.obs_normalizer.mean, actor.obs_normalizer.std**2
     networks.project()
     # Moments of a mixture of the distribution and its mirror image.
     index, sign = list(SEEN.index), torch.tensor(SEEN.sign)
-    other = mean[:, index] * sign
+    other = mean[index] * sign
     middle = (mean + other) / 2
-    second = (variance + mean**2 + variance[:, index] + other**2) / 2
-    torch.testing.assert_close(actor.obs_normalizer._mean, middle)
-    torch.testing.assert_close(actor.obs_normalizer._var, second - middle**2)
-    torch.testing.assert_close(
-        actor.obs_normalizer._std, actor.obs_normalizer._var.sqrt()
-    )
+    second = (variance + mean**2 + variance[index] + other**2) / 2
+    deviation = (second - middle**2).sqrt()
+    torch.testing.assert_close(actor.obs_normalizer.mean, middle)
+    torch.testing.assert_close(actor.obs_normalizer.std, deviation)
 
 
 def test_weights_that_are_nearly_symmetric_are_projected(made):
