@@ -183,7 +183,8 @@ class EnvWorlds:
             raise InvalidInputError(
                 "env.host is for the native engine, whose memory is the host's. Mark "
                 "the term with @either, and use its argument: on this engine it gets "
-                "tensors."
+                "tensors.",
+                name="host",
             )
         return self._view
 
