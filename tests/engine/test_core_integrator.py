@@ -479,10 +479,12 @@ def test_wrong_arguments_are_refused():
         core.Integrator(
             worlds, pair, processes=[core.CoreProcess("frame", np.zeros((NUM, 5)))]
         )
-    with pytest.raises(InvalidInputError, match="Load of kind 0"):
-        core.Integrator(
-            worlds, pair, loads=[core_loads.uniform_gravity([99], (0, 0, 1))]
-        )
+    for wrong, text in (
+        (core_loads.uniform_gravity([99], (0, 0, 1)), "bodies has the id 99"),
+        (core_loads.uniform_gravity([1], (0, 1)), "Load of kind 0"),
+    ):
+        with pytest.raises(InvalidInputError, match=text):
+            core.Integrator(worlds, pair, loads=[wrong])
     ours = core.Integrator(worlds, pair)
     for ids in ([3, 1], [0, NUM], [-1, 2]):
         with pytest.raises(ValueError, match="ids must rise"):
