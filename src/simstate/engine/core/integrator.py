@@ -18,10 +18,9 @@ from simstate.engine.core.scheme import (
     ATTITUDES,
     MassArrays,
     TableauLike,
-    activation_range,
+    layout_entries,
     mass_entries,
     optional_row,
-    position_layout,
     tableau_arrays,
 )
 from simstate.engine.stage import Seen
@@ -112,8 +111,7 @@ class Integrator:
         self._keep = (loads, processes, masses)
         description = {
             **tableau_arrays(tableau, attitude),
-            **position_layout(batch.model),
-            **activation_range(batch.model),
+            **layout_entries(batch.model),
             **mass_entries(batch, masses),
             "evaluations": self.evaluations,
             "processes": tuple((one.value, one.rate) for one in processes),
