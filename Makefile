@@ -88,15 +88,20 @@ sanitize: $(READY)-test
 
 # Mistakes, put into a copy of the package one at a time: the slips of tests/mutants.py, then
 # random ones in all packages and the core. Prints how many a test notices. A run of all tests
-# records first which test runs which line; remove build/lines to record it again. Tests of
-# signals and of tracers are left out, since they hang under the tracer of `coverage`.
-mutants: $(READY)-test build/lines/all.json
+# records first which test runs which line, of Python and of C; remove build/lines to record it
+# again. Tests of signals and of tracers are left out, since they hang under the tracer of `coverage`.
+mutants: $(READY)-test build/lines/all.json build/lines/c.json
 	$(BIN)/python -m tests.mutants
 	$(BIN)/python -m tests.mutants --random 200 --least 8
 
 build/lines/all.json: $(READY)-test
 	LINE_MAP=$@ $(BIN)/pytest -q -p tests.line_map -k 'not warp' \
 		--ignore tests/world/test_signals.py --ignore tests/world/test_calls.py
+
+build/lines/c.json: $(READY)-test
+	rm -rf build/marked && $(BIN)/python -m tests.c_line_map build/marked
+	PYTHONPATH=build/marked/src LINE_MAP=$@ $(BIN)/pytest -q -p tests.c_line_map -k 'not warp' \
+		tests/engine tests/step tests/flight tests/space tests/entity tests/sensors tests/world tests/study
 
 # The wheel with its extras on Python 3.11 to 3.13, and the sdist with a compiler and without one, in clean environments.
 dist-check:

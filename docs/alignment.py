@@ -26,9 +26,8 @@ from simstate.base.files import write_atomically
 from simstate.scene import models
 from simstate.scene.load import load_spec
 from simstate.simulators import SIMULATORS, align, info
-from simstate.simulators.align.align_plot import draw
 from simstate.simulators.align.findings import RunGap, SimulatorAlignment
-from simstate.simulators.align.tables import BOUNDS
+from simstate.simulators.align.tables import BOUNDS, draw
 from simstate.simulators.randomisation import suggestions
 
 FILE = Path(__file__).with_name("alignment.json")

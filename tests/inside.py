@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import queue
+import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -25,8 +27,8 @@ from torch import Tensor
 from simstate import Simulation
 from simstate.base import archive, compiled_core, files, mujoco_version
 from simstate.base.ids import Selection
-from simstate.engine import Engine, Stage, field_layout, memory_budget, native
-from simstate.engine.core import integrator
+from simstate.engine import Engine, Stage, field_layout, forks, memory_budget, native
+from simstate.engine.core import draws, integrator
 from simstate.entity import Entity, other_names
 from simstate.entity.data import EntityData
 from simstate.integrate import Process
@@ -34,6 +36,7 @@ from simstate.scene import physics_options
 from simstate.step.mujoco_stepper import MujocoStepper
 from simstate.step.stepping_host import StepRecorder, forcing_of
 from simstate.step.stepping_host import stepper_of as advancing_stepper_of
+from simstate.step.stochastic import sde_conditions
 from simstate.world import Ledger, calls
 from simstate.world.freshness import Freshness
 from simstate.world.random import WorldRandom
@@ -357,7 +360,7 @@ def tables_of(model: Any) -> Sequence[Any]:
 
 def root_of(flight: Any, name: str) -> Any:
     """Return the free root of an aircraft."""
-    return flight._roots[name]
+    return flight._fleet[name].root
 
 
 def degree_of(path: Path, text: str) -> int:
@@ -833,3 +836,22 @@ def attached(sim: Simulation, recorder: StepRecorder) -> Generator[None]:
         yield
     finally:
         sim.detach(recorder)
+
+
+def use_core(path: Path) -> None:
+    """Use another compiled core from here on; no simulation may exist yet."""
+    name = compiled_core.module_name()
+    spec = spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    core = module_from_spec(spec)
+    spec.loader.exec_module(core)
+    sys.modules[name] = core
+    compiled_core._joined.cache_clear()
+    draws._compiled.cache_clear()
+    compiled_core.module().refuse_by(forks.refusal)
+
+
+def order_conditions_of(tableau: Any) -> Sequence[tuple[float, str, Any, float]]:
+    """Return the order conditions of a stochastic tableau: order, text, value, goal."""
+    return sde_conditions._CONDITIONS[tableau.conditions](tableau)

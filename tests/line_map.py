@@ -55,7 +55,10 @@ class Recorder:
         data = self._coverage.get_data()
         lines: dict[str, dict[str, list[int]]] = defaultdict(dict)
         for file in data.measured_files():
-            name, by_test = str(Path(file).relative_to(PACKAGE)), defaultdict(list)
+            path, by_test = Path(file).resolve(), defaultdict(list)
+            if not path.is_relative_to(PACKAGE):
+                continue
+            name = str(path.relative_to(PACKAGE))
             for line, tests in data.contexts_by_lineno(file).items():
                 for test in filter(None, tests):
                     by_test[test].append(line)

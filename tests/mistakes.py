@@ -237,14 +237,19 @@ _C_SIGNS = {
 }  # fmt: skip
 _SKIPPED = re.compile(
     r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])+'"
-    r"|^[ \t]*#(?:\\\n|[^\n])*",
+    r"|^[ \t]*#(?:\\\n|[^\n])*|\{NULL, NULL, 0, NULL\}",
     re.DOTALL | re.MULTILINE,
 )
-"""Comments, strings, characters and lines of the preprocessor."""
+"""Comments, strings, characters, lines of the preprocessor, and the last row of a table
+of methods, of which CPython reads the first entry alone."""
 _SIGN = re.compile(r"(?<=\s)(?:[-+*]=|[<>=!]=|&&|\|\||[-+*/<>])(?=\s)")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d*)?(?:e[-+]?\d+)?(?![\w.])")
 _LENGTH = re.compile(r"\b(?!return\b|else\b|case\b)\w+ \*?\w+((?:\[[^]\n]*\])+)")
 """Declaration of an array, whose length a longer one can replace."""
+_LENGTHS = re.compile(
+    r"^[ \t]*\w+ \*?\w+(?:\[\w+\])*(?:, \*?\w+(?:\[\w+\])*)+;$", re.MULTILINE
+)
+"""Declaration of several variables without values."""
 
 
 def c_mistakes(file: str, source: str, tests: str) -> Iterator[Mutant]:
@@ -254,6 +259,7 @@ def c_mistakes(file: str, source: str, tests: str) -> Iterator[Mutant]:
     """
     code = _SKIPPED.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), source)
     lengths = [found.span(1) for found in _LENGTH.finditer(code)]
+    lengths += [found.span() for found in _LENGTHS.finditer(code)]
     for found in _SIGN.finditer(code):
         yield Mutant(file, found[0], _C_SIGNS[found[0]], tests, found.start())
     for found in _NUMBER.finditer(code):

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
+import importlib
 import os
 import random
 import re
@@ -23,12 +25,15 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.line_map import LineMap
 from tests.mistakes import Mutant, mistakes
-from tests.mutant_session import Collected
+from tests.mutant_compiler import Compiler
+from tests.mutant_session import Collected, replace, use_library
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "simstate"
@@ -172,8 +177,15 @@ def nearest(lines: LineMap, mutant: Mutant, limit: float) -> list[str]:
 
 
 def mapped(lines: LineMap, mutant: Mutant, limit: float) -> list[str]:
-    """Return the tests that run a mistake: for C, those of the modules next to it."""
+    """Return the tests that run a mistake.
+
+    For C that no test of the map runs, those of the modules next to it.
+    """
+    line = line_number(mutant)
+    rows = range(line, line + 1 + mutant.old.count("\n"))
     if not mutant.file.endswith(".py"):
+        if tests := lines.of_lines(mutant.file, rows):
+            return lines.spread(mutant.file, tests, limit)
         stem = Path(mutant.file).stem
         used = next(
             fronts for name, fronts in FRONTS.items() if re.fullmatch(name, stem)
@@ -181,11 +193,9 @@ def mapped(lines: LineMap, mutant: Mutant, limit: float) -> list[str]:
         fronts = [f"{front}.py" for front in used.split()]
         tests = {test for front in fronts for test in lines.of_file(front)}
         return lines.spread(fronts[0], tests, limit)
-    line = line_number(mutant)
     if not in_function(mutant, line):
         tests = lines.of_file(mutant.file)
         return ["tests/test_defaults.py", *lines.spread(mutant.file, tests, limit)]
-    rows = range(line, line + 1 + mutant.old.count("\n"))
     tests = lines.of_lines(mutant.file, rows) or lines.of_file(mutant.file)
     return lines.spread(mutant.file, tests, limit)
 
@@ -198,6 +208,14 @@ def in_function(mutant: Mutant, line: int) -> bool:
         and node.body[0].lineno <= line <= (node.end_lineno or 0)
         for node in ast.walk(ast.parse(source))
     )
+
+
+def load(file: str) -> None:
+    """Import a module of the package now, not later with a mistake in it."""
+    name = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    if file.endswith(".py"):
+        with contextlib.suppress(ImportError):  # of a library that is not installed
+            importlib.import_module(f"simstate.{name}")
 
 
 class Copy:
@@ -213,49 +231,55 @@ class Copy:
         for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
             shutil.copy(ROOT / name, folder / name)
         self._built = {path: path.read_bytes() for path in folder.rglob("*.so")}
+        self._compiler: Compiler | None = None
 
     def noticed_by(
         self, mutant: Mutant, tests: list[str], seconds: float, collected: Collected
     ) -> str | None:
         """Return the test that fails with the mistake, "" if none does.
 
-        None means that the mistake does not compile. Tests that are collected already
-        run first.
+        None means that the mistake does not compile, or to the same code. Tests that
+        are collected already run first.
         """
         path = self.folder / "src" / "simstate" / mutant.file
+        if path.suffix != ".py" and self._compiler is None:
+            self._compiler = Compiler(self.folder)
         good = path.read_text()
-        self._write(path, mutant.applied(good))
+        altered = mutant.applied(good)
+        load(mutant.file)
+        self._write(path, altered)
         try:
-            if path.suffix != ".py" and not self._compiles():
-                return None
             tests = collected.known(tests)
-            if path.suffix == ".py" and in_function(mutant, line_number(mutant)):
-                texts = good, mutant.applied(good)
-                if found := collected.first_failure(path, *texts, tests, seconds):
-                    return found
-            return self.first_failure(tests, seconds)
+            change: Callable[[], None] | None = None
+            if self._compiler is not None and path.suffix != ".py":
+                library = self._compiler.library(path)
+                if library is None:
+                    return None
+                self._put(library.name, library.read_bytes())
+                if library.name.startswith("_core"):
+                    change = partial(use_library, library)
+            elif in_function(mutant, line_number(mutant)):
+                change = partial(replace, path, good, altered)
+            if change is None:
+                return self.first_failure(tests, seconds)
+            found = collected.first_failure(change, tests, seconds)
+            return found or self.first_failure(collected.again(tests), seconds)
         finally:
             self._write(path, good)
             for built, content in self._built.items() if path.suffix != ".py" else ():
-                built.unlink(missing_ok=True)  # this process has loaded the first
-                built.write_bytes(content)
+                self._put(built.name, content)
+
+    def _put(self, name: str, content: bytes) -> None:
+        """Replace a library; this process keeps the one that it has loaded."""
+        (built,) = (path for path in self._built if path.name == name)
+        built.unlink(missing_ok=True)
+        built.write_bytes(content)
 
     def _write(self, path: Path, text: str) -> None:
         """Write a module without its bytecode, whose time stamp has whole seconds."""
         path.write_text(text)
         for old in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
             old.unlink()
-
-    def _compiles(self) -> bool:
-        """Build the core; an optional extension that fails leaves no file."""
-        for old in self._built:
-            old.unlink(missing_ok=True)
-        shutil.rmtree(self.folder / "build", ignore_errors=True)
-        subprocess.run(
-            [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
-            cwd=self.folder, capture_output=True, check=False,
-        )  # fmt: skip
-        return all(path.exists() for path in self._built)
 
     def first_failure(self, tests: list[str], seconds: float) -> str:
         """Return the first test that fails, "" if all pass within a time."""

@@ -1,10 +1,12 @@
 """Mistakes that `make mutants` makes: where they are, and where none is made."""
 
+import ctypes
 import importlib.util
 import sys
 
 import pytest
 from tests.mistakes import mistakes
+from tests.mutant_compiler import Compiler
 from tests.mutant_session import replace
 from tests.mutants import FRONTS, PACKAGE, ROOT, SLIPS_OF_PEOPLE
 
@@ -66,3 +68,42 @@ def test_modules_that_use_c_are_there():
     for fronts in FRONTS.values():
         for front in fronts.split():
             assert (PACKAGE / f"{front}.py").is_file(), front
+
+
+C_SOURCE = """
+static void add(int count) {
+  double rot[9], arm[3], moved[4];
+  int first[5];
+  use(rot, arm[2], moved[1]);
+}
+static PyMethodDef methods[] = {{"add", add, 7, NULL}, {NULL, NULL, 0, NULL}};
+"""
+
+
+def test_no_mistake_is_made_in_lengths_of_arrays_and_the_end_of_a_table():
+    found = sorted(int(m.old) for m in mistakes("a.c", C_SOURCE, "") if m.old.isdigit())
+    assert found == [1, 2, 7]
+
+
+def test_a_change_of_c_compiles_again_what_it_changes(tmp_path):
+    """A stand-in for setup.py that prints the commands that it runs."""
+    (tmp_path / "a.c").write_text("int twice(int x) { return 2 * x; }\n")
+    (tmp_path / "b.c").write_text("int one(void) { return 1; }\n")
+    (tmp_path / "setup.py").write_text(
+        "import subprocess\n"
+        "for command in ('gcc -fPIC -c a.c -o a.o', 'gcc -fPIC -c b.c -o b.o',\n"
+        "                'gcc -shared a.o b.o -o ab.so'):\n"
+        "    print(command)\n"
+        "    subprocess.run(command.split(), check=True)\n"
+    )
+    compiler, path = Compiler(tmp_path), tmp_path / "a.c"
+    assert ctypes.CDLL(str(tmp_path / "ab.so")).twice(5) == 10
+    path.write_text("int twice(int x) { return 3 * x; }\n")
+    library = compiler.library(path)
+    assert library.name == "ab.so"
+    changed = ctypes.CDLL(str(library))
+    assert (changed.twice(5), changed.one()) == (15, 1)
+    path.write_text("int twice(int x) { return 2 * (x); }\n")
+    assert compiler.library(path) is None  # the same code
+    path.write_text("int twice(int x) { return 2 * y; }\n")
+    assert compiler.library(path) is None  # no code

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 import mujoco
 import numpy as np
@@ -29,11 +29,10 @@ from simstate.sensors import SceneCameras, SceneContacts, SceneRays
 from simstate.sensors.contact_table import ContactTable, contact_table
 from simstate.state import (
     Snapshot,
-    State,
+    StateSource,
     TensorState,
     read_states,
     restore_snapshot,
-    state_dicts,
     take_snapshot,
     write_states,
 )
@@ -75,7 +74,7 @@ if TYPE_CHECKING:  # the first loads Warp
 MAX_STEPS = 2**31 - 1
 
 
-class Simulation:
+class Simulation(StateSource):
     """`num_envs` worlds of one scene, stepped together.
 
     `sim.scene["robot"].data` has the quantities of an entity, `sim.data` MuJoCo's own
@@ -690,33 +689,8 @@ class Simulation:
 
     # States.
 
-    @overload
-    def get_states(
-        self,
-        env_ids: Ids = None,
-        mode: Literal["dict"] = "dict",
-        cameras: bool = True,
-    ) -> list[State]: ...
-    @overload
-    def get_states(
-        self, env_ids: Ids = None, *, mode: Literal["tensor"], cameras: bool = True
-    ) -> TensorState: ...
-    def get_states(
-        self,
-        env_ids: Ids = None,
-        mode: Literal["dict", "tensor"] = "dict",
-        cameras: bool = True,
-    ) -> list[State] | TensorState:
-        """Return a copy of the unified state: dictionaries, or tensors with names.
-
-        Positions and velocities are those of link origins along world axes; see
-        `simstate.state.types`. `cameras=False` leaves the images out.
-        """
-        one_of("mode", mode, ("dict", "tensor"))
-        tensors = read_states(
-            self, self._select(env_ids), self.cameras if cameras else {}
-        )
-        return state_dicts(tensors) if mode == "dict" else tensors
+    def _state_tensors(self, env_ids: Ids, cameras: bool) -> TensorState:
+        return read_states(self, self._select(env_ids), self.cameras if cameras else {})
 
     def set_states(self, states: States, env_ids: Ids = None) -> None:
         """Write unified states, complete or in part; what is not given stays.

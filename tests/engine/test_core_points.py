@@ -63,3 +63,14 @@ def test_wrong_rays_and_worlds_are_refused():
         worlds.expand("mesh_vert")
     with raises(InvalidInputError, name="mask"):
         worlds.step([True, False])
+
+
+@pytest.mark.parametrize("k", range(3))
+@pytest.mark.parametrize("dtype", [np.float64, np.uint64, np.int32])
+def test_streams_of_random_numbers_are_int64(k, dtype):
+    streams = [np.arange(1, NUM + 1) for _ in range(3)]
+    drawn = core.draws.uniform(tuple(s.copy() for s in streams), None, 2, 0.0, 1.0)
+    assert len(np.unique(drawn)) == 2 * NUM
+    streams[k] = streams[k].astype(dtype)
+    with pytest.raises(ValueError, match="int64"):
+        core.draws.uniform(tuple(streams), None, 2, 0.0, 1.0)

@@ -9,7 +9,8 @@ from tests.raised import raises
 
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.base.errors import ModelError, UnknownNameError
-from simstate.entity.mirror import EntityMirror, ModelMirror, SignedPermutation
+from simstate.entity.mirror import EntityMirror, SignedPermutation
+from simstate.entity.model_mirror import ModelMirror
 from simstate.scene import models
 
 pytestmark = pytest.mark.fast

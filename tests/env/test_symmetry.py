@@ -10,7 +10,8 @@ from tests.raised import raises
 
 from simstate.base.errors import InvalidInputError, ModelError, SimStateError
 from simstate.entity import EntityData
-from simstate.entity.mirror import ModelMirror, SignedPermutation
+from simstate.entity.mirror import SignedPermutation
+from simstate.entity.model_mirror import ModelMirror
 from simstate.env import (
     Env,
     ObservationTermCfg,

@@ -534,3 +534,17 @@ def test_names_that_differ_only_by_what_is_not_shown_are_refused(make_sim, tmp_p
     columns["a\x07[2J"] = columns.pop("qvel")
     with raises(RecordingError, name="a file"):
         read_header(json.dumps(header).encode(), "a file")
+
+
+def test_memory_and_file_take_the_same_names(tmp_path):
+    """Of a single entity, quantities are found without its name."""
+    sim = Simulation(SceneCfg(entities={"cart": EntityCfg(model="cartpole")}), 2)
+    names = ["joint_pos", "cart.joint_vel", "qvel"]
+    history = sim.record(quantities=names)
+    with sim.record(tmp_path / "run.simrec", quantities=names):
+        sim.data.qvel[:] = torch.tensor([[0.3, -0.2], [0.1, 0.4]])
+        for _ in range(3):
+            sim.step()
+    with Recording(tmp_path / "run.simrec") as recording:
+        for name in names:
+            assert torch.equal(recording[name][-3:], history[name][-3:])

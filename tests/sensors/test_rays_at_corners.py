@@ -107,3 +107,24 @@ def test_a_height_scan_at_the_points_of_a_heightfield(engine):
     assert bool(scan.hit.all())
     tolerance = 2e-6 if engine == "native" else 1e-4
     assert float((scan.distance[1].double() - want).abs().max()) < tolerance
+
+
+@pytest.mark.parametrize("shape", ["box", "cylinder", "mesh"])
+def test_heights_of_corners_are_those_of_their_points(shape):
+    model = {"box": BOX, "cylinder": CYLINDER, "mesh": MESH}[shape]
+    points = corners(mujoco.MjModel.from_xml_string(model))
+    pattern = OwnPattern(directions=points.tolist())
+    scene = SceneCfg(
+        entities={"a": EntityCfg(model=model)},
+        rays={"all": RayCastCfg(pattern=pattern, body="a/it", exclude=())},
+        ground=False,
+    )
+    sim = Simulation(scene, num_envs=5)
+    rng = np.random.default_rng(3)
+    sim.data.qpos[1:] += torch.as_tensor(rng.normal(size=(4, 7)))
+    sim.data.qpos[:, 3:] /= sim.data.qpos[:, 3:].norm(dim=1, keepdim=True)
+    for qpos, height in zip(sim.data.qpos.numpy(), sim.rays["all"].height, strict=True):
+        turn = np.zeros(9)
+        mujoco.mju_quat2Mat(turn, qpos[3:])
+        below = -(points @ turn.reshape(3, 3).T)[:, 2]
+        np.testing.assert_allclose(height, below, atol=3e-6)

@@ -16,7 +16,8 @@ from tests.state.conftest import document_scene
 
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.scene import models
-from simstate.scene.load import load_spec, name_elements
+from simstate.scene.element_names import name_elements
+from simstate.scene.load import load_spec
 from simstate.simulators import SIMULATORS, info, register
 
 GYMNASIUM = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"

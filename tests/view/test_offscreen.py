@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -305,3 +306,21 @@ def test_a_texture_is_where_its_coordinates_say(renderer: str) -> None:
             assert alike > 0.98, (a, b)
             seen.add(tuple(wanted))
     assert len(seen) == 2
+
+
+@pytest.mark.parametrize(
+    ("module", "error"),
+    [
+        ("simstate.view.offscreen", ModuleNotFoundError),
+        ("PIL", InvalidInputError),
+    ],
+)
+def test_only_a_library_that_is_not_installed_is_reported_as_an_extra(
+    sim, monkeypatch, module, error
+):
+    """A missing module of simstate's own is a defect: installing cannot mend it."""
+    monkeypatch.delitem(sys.modules, "simstate.view.offscreen", raising=False)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(error) as raised:
+        start_offscreen(Course(sim, sim.rays), [0])
+    assert type(raised.value) is error

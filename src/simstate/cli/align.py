@@ -46,8 +46,7 @@ class AlignCommand:
     def execute(self) -> Answer:
         """Run the command; what it found."""
         from simstate.simulators import align
-        from simstate.simulators.align.align_plot import draw
-        from simstate.simulators.align.tables import as_tables
+        from simstate.simulators.align.tables import as_tables, draw
         from simstate.simulators.randomisation import suggestions
 
         check_plot("--plot", self.plot)

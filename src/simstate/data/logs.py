@@ -20,41 +20,27 @@ from typing import Any, cast
 
 import numpy as np
 
-from simstate.base.checks import number, whole_number
+from simstate.base.checks import number
 from simstate.base.contract import UNDECLARED, UNSAID, Contract
 from simstate.base.errors import InvalidInputError, SimStateError, unknown_name
 from simstate.base.extras import library
 from simstate.data.datasets.hdf5 import read_hdf5, read_hdf5_arrays
 from simstate.data.datasets.recorded_episodes import Episode, episodes_of
 from simstate.data.log_messages import is_recording, read_messages
+from simstate.data.log_request import SECONDS, LogRequest, is_time
 from simstate.record import Log, LogColumn, Recording
-from simstate.record.columns import EACH, IMAGE
+from simstate.record.columns import IMAGE, component_contracts
 from simstate.record.header import STEP, TIME
 from simstate.record.log import cut_column
 
 __all__ = ["read_log"]
 
-SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
-"""Units of time columns, in seconds."""
-_TIMES = ("time", "t", "timestamp", "stamp", "elapsed")
-"""Names of time columns, perhaps followed by "_ms" or another unit."""
 _INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied")
 """Recorded fields that a user writes before a step."""
 _HEADING = re.compile(r"(?P<name>.+?)(?:\[(?P<part>[^\]]+)\])?(?:\s+\[(?P<unit>.+)\])?")
 """A heading of a table: "name", "name[component]", "name [unit]" or both."""
 _BOOKKEEPING = ("frame_index", "episode_index", "index", "task_index", "timestamp")
 """Features of LeRobot data sets that are no signals."""
-
-
-@dataclass(frozen=True)
-class _Request:
-    """The part of a file that is read."""
-
-    path: Path
-    world: int | None
-    episode: int | None
-    rate: float | None
-    time_unit: str | None
 
 
 @dataclass
@@ -99,7 +85,7 @@ def read_log(
         raise unknown_name("unit of time", time_unit, SECONDS)
     if rate is not None:
         number("rate", rate, more_than=0.0, unit="Hz")
-    found = _reader(path)(_Request(path, world, episode, rate, time_unit))
+    found = _reader(path)(LogRequest(path, world, episode, rate, time_unit))
     source = repr(path.name)
     kept = found.columns
     if columns is not None:
@@ -113,7 +99,7 @@ def read_log(
     return Log(kept, source, found.notes)
 
 
-def _reader(path: Path) -> Callable[[_Request], _Found]:
+def _reader(path: Path) -> Callable[[LogRequest], _Found]:
     if path.is_dir():
         return _lerobot
     readers = {
@@ -134,7 +120,7 @@ def _reader(path: Path) -> Callable[[_Request], _Found]:
 # Recordings and MCAP.
 
 
-def _recording(request: _Request) -> _Found:
+def _recording(request: LogRequest) -> _Found:
     with Recording(request.path) as recording:
         world = recording.worlds[0] if request.world is None else request.world
         place = recording.place(world)
@@ -142,7 +128,7 @@ def _recording(request: _Request) -> _Found:
         if recording.kind == "env":
             found = episodes_of(recording, complete=False)
             mine = [episode for episode in found if episode.world == world]
-            episode: Episode = _chosen(request, mine)
+            episode: Episode = request.choose(mine)
             time, arrays = episode.columns[TIME], episode.columns
         else:
             time = recording[TIME][:, place].numpy()
@@ -173,7 +159,7 @@ def _recorded(
     return LogColumn(name, time, flat, names, tuple(contracts))
 
 
-def _mcap(request: _Request) -> _Found:
+def _mcap(request: LogRequest) -> _Found:
     if is_recording(request.path):
         return _recording(request)
     columns, notes = read_messages(request.path, request.world)
@@ -183,7 +169,7 @@ def _mcap(request: _Request) -> _Found:
 # Tables.
 
 
-def _table(request: _Request) -> _Found:
+def _table(request: LogRequest) -> _Found:
     """Columns of a CSV file, whose headings may state component and unit."""
     headings, rows = _cells(request.path)
     found = _Found()
@@ -195,13 +181,13 @@ def _table(request: _Request) -> _Found:
         except ValueError:
             found.notes.append(f"{heading}: left out, because it has no numbers.")
     parsed = {k: _parsed(headings[k]) for k in arrays}
-    clocks = [k for k, (name, _, _) in parsed.items() if _is_time(name)]
+    clocks = [k for k, (name, _, _) in parsed.items() if is_time(name)]
     samples = len(rows)
     if clocks:
         name, _, unit = parsed.pop(clocks[0])
-        time = arrays[clocks[0]] * _seconds(request, name, unit, found.notes)
+        time = arrays[clocks[0]] * request.seconds(name, unit, found.notes)
     else:
-        time = _by_rate(request, samples, [name for name, _, _ in parsed.values()])
+        time = request.times(samples, [name for name, _, _ in parsed.values()])
     grouped: dict[str, list[int]] = {}
     for k, (name, _, _) in parsed.items():
         grouped.setdefault(name, []).append(k)
@@ -260,10 +246,10 @@ def _parsed(heading: str) -> tuple[str, str, str]:
 # HDF5 and LeRobot.
 
 
-def _hdf5(request: _Request) -> _Found:
+def _hdf5(request: LogRequest) -> _Found:
     """Columns of one demonstration, or of arrays next to a time."""
     try:
-        demonstration = _chosen(request, read_hdf5(request.path))
+        demonstration = request.choose(read_hdf5(request.path))
     except SimStateError:
         demonstration = read_hdf5_arrays(request.path)
         if demonstration is None:
@@ -272,14 +258,14 @@ def _hdf5(request: _Request) -> _Found:
     arrays, contracts = dict(demonstration.arrays), demonstration.contracts
     if demonstration.actions.size:
         arrays["actions"] = demonstration.actions
-    clocks = [name for name in arrays if _is_time(name.rpartition("/")[2])]
+    clocks = [name for name in arrays if is_time(name.rpartition("/")[2])]
     if clocks:
         time = np.asarray(arrays.pop(clocks[0]), np.float64).reshape(-1)
         unit = str(contracts[clocks[0]].get("unit", ""))
-        time = time * _seconds(request, clocks[0], unit, found.notes)
+        time = time * request.seconds(clocks[0], unit, found.notes)
     else:
         samples = max((len(x) for x in arrays.values() if x.ndim), default=0)
-        time = _by_rate(request, samples, list(arrays))
+        time = request.times(samples, list(arrays))
     for name, values in arrays.items():
         is_signal = values.ndim and len(values) == len(time) and values.ndim < 4
         if not is_signal or values.dtype.kind not in "fiub":
@@ -292,7 +278,7 @@ def _hdf5(request: _Request) -> _Found:
     return found
 
 
-def _lerobot(request: _Request) -> _Found:
+def _lerobot(request: LogRequest) -> _Found:
     """Columns of one episode of a LeRobot data set of version 2 or 3."""
     parquet = library("pyarrow.parquet", "data", "LeRobot data sets")
     path = request.path
@@ -305,7 +291,7 @@ def _lerobot(request: _Request) -> _Found:
             f"{str(path)!r} is no LeRobot data set: meta/info.json cannot be read "
             f"({error!r})."
         ) from error
-    number = _chosen(request, range(count))
+    number = request.choose(range(count))
     kept = [("episode_index", "=", number)]
     files = sorted((path / "data").rglob("*.parquet"))
     try:
@@ -354,66 +340,10 @@ def _described(
     """Return a column whose contract is in attributes, as data sets of simstate say."""
     flat = np.asarray(values, np.float64).reshape(len(values), -1)
     width = flat.shape[1]
-    texts: list[list[str]] = []
-    for one, many in EACH.items():
-        each = about.get(many)
-        same = [str(about.get(one, UNDECLARED))] * width
-        is_each = isinstance(each, list) and len(cast("list[Any]", each)) == width
-        texts.append([str(x) for x in cast("list[Any]", each)] if is_each else same)
-    contracts = [Contract(*row) for row in zip(*texts, strict=True)] or [UNSAID]
+    contracts = component_contracts(about, width) or [UNSAID]
     names: Any = about.get("names") or []
     is_named = isinstance(names, list) and len(cast("list[Any]", names)) == width
     ordered = tuple(str(n) for n in names) if is_named else ()
     if width == 1 and not ordered:
         ordered = (name,)
     return LogColumn(name, time, flat, ordered, tuple(contracts))
-
-
-def _chosen(request: _Request, episodes: Sequence[Any]) -> Any:
-    """Return the requested episode, or the only one."""
-    label, count = repr(str(request.path)), len(episodes)
-    if not count:
-        raise InvalidInputError(f"{label} has no episode.")
-    if request.episode is None:
-        if count > 1:
-            raise InvalidInputError(
-                f"{label} has {count} episodes, and a log is one of them: choose "
-                f"episode=0 … {count - 1}.",
-                name="episode",
-            )
-        return episodes[0]
-    return episodes[whole_number("episode", request.episode, 0, count - 1)]
-
-
-def _is_time(name: str) -> bool:
-    base, _, unit = name.lower().rpartition("_")
-    return name.lower() in _TIMES or (base in _TIMES and unit in SECONDS)
-
-
-def _seconds(request: _Request, name: str, unit: str, notes: list[str]) -> float:
-    """Return how many seconds a time column's unit is, of its heading or name."""
-    ending = name.lower().rpartition("_")[2]
-    if request.time_unit is None and unit not in ("", UNDECLARED, *SECONDS):
-        raise InvalidInputError(
-            f"The time column {name!r} of {str(request.path)!r} is in {unit!r}, which "
-            f"is not one of {', '.join(SECONDS)}: convert it, or state its unit "
-            "(time_unit=…).",
-            name=name,
-        )
-    said = unit if unit in SECONDS else ending if ending in SECONDS else ""
-    said = request.time_unit or said
-    if not said:
-        notes.append(f"{name}: unit of time not declared; taken for s.")
-    return SECONDS[said or "s"]
-
-
-def _by_rate(request: _Request, samples: int, names: Sequence[str]) -> np.ndarray:
-    """Return the times of a file without a time column, by the given rate."""
-    if request.rate is None:
-        raise InvalidInputError(
-            f"{str(request.path)!r} has no time column (one of {', '.join(_TIMES)}), "
-            f"only {', '.join(names)}: rename one, or state the samples per second "
-            "(rate=50.0).",
-            name="rate",
-        )
-    return np.arange(samples) / request.rate

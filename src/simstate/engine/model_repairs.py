@@ -21,7 +21,7 @@ from simstate.engine.engine import model_value
 from simstate.engine.field_layout import joint_layout
 from simstate.math import quaternion
 from simstate.math.vector import norm
-from simstate.scene.objects import OBJECTS_OF_FIELDS
+from simstate.scene.element_names import OBJECTS_OF_FIELDS
 
 _TOLERANCE = 1e-7
 """Below what MuJoCo itself takes for a moved frame, and what float32 keeps of one."""

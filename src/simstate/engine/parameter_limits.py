@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from simstate.base.ids import Index
-from simstate.scene.objects import OBJECTS_OF_FIELDS
+from simstate.scene.element_names import OBJECTS_OF_FIELDS
 
 IsWrong: TypeAlias = "Callable[[Tensor, Index | None], Tensor]"
 """`is_wrong(values, elements)`: the mask of wrong values; (n, E, …), elements None: all

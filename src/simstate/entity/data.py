@@ -149,28 +149,17 @@ class EntityData(QuantitySet):
     body_com_ang_acc_w = ang_acc_w(BODY_COM)
     """Angular acceleration of each link, world axes [rad/s²]; (num_envs, num_bodies,
     3). Evaluates the dynamics of the present state when read."""
-    body_external_wrench = Quantity(
-        lambda data: data.raw("xfrc_applied")[:, data.columns("body_ids")],
-        subject="body", kind="external_wrench", axes="w", point_text="centre of mass",
-        axes_in_name=False, unit="N, N·m", shape=("num_bodies", 6),
-        reads=("xfrc_applied",), writer="write_external_wrench_to_sim",
-    )  # fmt: skip
+    body_external_wrench = j.external_wrench(
+        "external_wrench", "N, N·m", slice(6), "centre of mass"
+    )
     """Force then torque applied by the user at each link's COM, world axes [N, N·m];
     (num_envs, num_bodies, 6)."""
-    body_external_force = Quantity(
-        lambda data: data.raw("xfrc_applied")[:, data.columns("body_ids"), :3],
-        subject="body", kind="external_force", axes="w", axes_in_name=False, unit="N",
-        point_text="centre of mass", shape=("num_bodies", 3), reads=("xfrc_applied",),
-        writer="write_external_wrench_to_sim",
-    )  # fmt: skip
+    body_external_force = j.external_wrench(
+        "external_force", "N", slice(3), "centre of mass"
+    )
     """Force applied by the user at each link's COM, world axes [N]; (num_envs,
     num_bodies, 3)."""
-    body_external_torque = Quantity(
-        lambda data: data.raw("xfrc_applied")[:, data.columns("body_ids"), 3:],
-        subject="body", kind="external_torque", axes="w", axes_in_name=False,
-        unit="N·m", shape=("num_bodies", 3), reads=("xfrc_applied",),
-        writer="write_external_wrench_to_sim",
-    )  # fmt: skip
+    body_external_torque = j.external_wrench("external_torque", "N·m", slice(3, 6))
     """Torque applied by the user to each link, world axes [N·m]; (num_envs,
     num_bodies, 3)."""
     body_mass = j.parameter(

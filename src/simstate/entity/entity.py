@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
 from simstate.base.by_name import Named
-from simstate.base.errors import (
-    InvalidInputError,
-    UnknownNameError,
-    listed,
-    unknown_name,
-)
+from simstate.base.errors import InvalidInputError, listed, unknown_name
 from simstate.base.ids import as_index
 from simstate.base.notebook import html_summary
 from simstate.engine import Stage
 from simstate.entity.data import EntityData
 from simstate.entity.dynamics import Dynamics
+from simstate.entity.elements import count_of, finder_of, names_of
 from simstate.entity.kinematics import EntityKinematics
 from simstate.entity.links import Links
 from simstate.entity.model_sensors import SensorContract, sensor_contract
 from simstate.entity.reader import EntityReader
 from simstate.math import quaternion
 from simstate.scene import EntityCfg, EntityIndex
-from simstate.scene.index import Elements
-from simstate.scene.load import matching
-from simstate.world.worlds import Worlds
-
-Patterns = str | Sequence[str]
+from simstate.world.worlds import Worlds, worlds_of
 
 
 class Entity(EntityKinematics):
@@ -93,186 +83,68 @@ class Entity(EntityKinematics):
         jointed = self.num_joints + self.num_ball_joints > 0
         return jointed and self.num_actuators > 0
 
-    @property
-    def body_names(self) -> tuple[str, ...]:
-        """Names of the links, root first."""
-        return self.index.bodies.names
+    body_names = names_of("bodies")
+    """Names of the links, root first."""
+    joint_names = names_of("joints")
+    """Names of the 1-DoF joints, in the order of `joint_pos`."""
+    ball_joint_names = names_of("ball_joints")
+    """Names of the ball joints, in the order of `ball_joint_quat`."""
+    free_joint_names = names_of("free_joints")
+    """Names of the free joints."""
+    geom_names = names_of("geoms")
+    """Names of the geoms."""
+    site_names = names_of("sites")
+    """Names of the sites."""
+    tendon_names = names_of("tendons")
+    """Names of the tendons."""
+    actuator_names = names_of("actuators")
+    """Names of the actuators, in the order of `actuator_force`."""
+    control_names = names_of("controls")
+    """Names of the controls, in the order of `ctrl`."""
+    sensor_names = names_of("sensors")
+    """Names of the sensors."""
+    equality_names = names_of("equalities")
+    """Names of the equality constraints."""
+    mocap_body_names = names_of("mocap_bodies")
+    """Names of the mocap bodies, in the order of `mocap_pose_w`."""
+    num_bodies = count_of("bodies")
+    """The number of links."""
+    num_joints = count_of("joints")
+    """The number of 1-DoF joints."""
+    num_ball_joints = count_of("ball_joints")
+    """The number of ball joints."""
+    num_actuators = count_of("actuators")
+    """The number of actuators."""
+    num_controls = count_of("controls")
+    """The number of controls: of actuators, but for those with several inputs."""
+    num_geoms = count_of("geoms")
+    """The number of geoms."""
+    num_sites = count_of("sites")
+    """The number of sites."""
+    num_tendons = count_of("tendons")
+    """The number of tendons."""
+    find_bodies = finder_of("bodies", "body")
+    """Ids and names of the links that match in full; see `find_joints`."""
+    find_joints = finder_of("joints", "joint")
+    """Ids and names of the 1-DoF joints that match a regular expression in full.
 
-    @property
-    def joint_names(self) -> tuple[str, ...]:
-        """Names of the 1-DoF joints, in the order of `joint_pos`."""
-        return self.index.joints.names
-
-    @property
-    def ball_joint_names(self) -> tuple[str, ...]:
-        """Names of the ball joints, in the order of `ball_joint_quat`."""
-        return self.index.ball_joints.names
-
-    @property
-    def free_joint_names(self) -> tuple[str, ...]:
-        """Names of the free joints."""
-        return self.index.free_joints.names
-
-    @property
-    def geom_names(self) -> tuple[str, ...]:
-        """Names of the geoms."""
-        return self.index.geoms.names
-
-    @property
-    def site_names(self) -> tuple[str, ...]:
-        """Names of the sites."""
-        return self.index.sites.names
-
-    @property
-    def tendon_names(self) -> tuple[str, ...]:
-        """Names of the tendons."""
-        return self.index.tendons.names
-
-    @property
-    def actuator_names(self) -> tuple[str, ...]:
-        """Names of the actuators, in the order of `actuator_force`."""
-        return self.index.actuators.names
-
-    @property
-    def control_names(self) -> tuple[str, ...]:
-        """Names of the controls, in the order of `ctrl`."""
-        return self.index.controls.names
-
-    @property
-    def sensor_names(self) -> tuple[str, ...]:
-        """Names of the sensors."""
-        return self.index.sensors.names
-
-    @property
-    def equality_names(self) -> tuple[str, ...]:
-        """Names of the equality constraints."""
-        return self.index.equalities.names
-
-    @property
-    def mocap_body_names(self) -> tuple[str, ...]:
-        """Names of the mocap bodies, in the order of `mocap_pose_w`."""
-        return self.index.mocap_bodies.names
-
-    @property
-    def num_bodies(self) -> int:
-        """The number of links."""
-        return len(self.index.bodies)
-
-    @property
-    def num_joints(self) -> int:
-        """The number of 1-DoF joints."""
-        return len(self.index.joints)
-
-    @property
-    def num_ball_joints(self) -> int:
-        """The number of ball joints."""
-        return len(self.index.ball_joints)
-
-    @property
-    def num_actuators(self) -> int:
-        """The number of actuators."""
-        return len(self.index.actuators)
-
-    @property
-    def num_controls(self) -> int:
-        """The number of controls: of actuators, but for those with several inputs."""
-        return len(self.index.controls)
-
-    @property
-    def num_geoms(self) -> int:
-        """The number of geoms."""
-        return len(self.index.geoms)
-
-    @property
-    def num_sites(self) -> int:
-        """The number of sites."""
-        return len(self.index.sites)
-
-    @property
-    def num_tendons(self) -> int:
-        """The number of tendons."""
-        return len(self.index.tendons)
-
-    @property
-    def _sizes(self) -> dict[str, int]:
-        """The numbers behind the symbolic shapes of the quantities."""
-        return {
-            "num_envs": self._worlds.num_envs,
-            "num_bodies": self.num_bodies,
-            "num_joints": self.num_joints,
-            "num_ball_joints": self.num_ball_joints,
-            "num_free_dofs": 6 * len(self.index.free_joints),
-            "num_geoms": self.num_geoms,
-            "num_sites": self.num_sites,
-            "num_tendons": self.num_tendons,
-            "num_actuators": self.num_actuators,
-            "num_controls": self.num_controls,
-            "num_activations": len(self.index.activations),
-            "num_mocap_bodies": len(self.index.mocap_bodies),
-            "num_equalities": len(self.index.equalities),
-        }
-
-    def find_bodies(
-        self, names: Patterns, preserve_order: bool = False
-    ) -> tuple[list[int], list[str]]:
-        """Ids and names of the links that match in full; see `find_joints`."""
-        return _find(names, self.index, self.index.bodies, "body", preserve_order)
-
-    def find_joints(
-        self, names: Patterns, preserve_order: bool = False
-    ) -> tuple[list[int], list[str]]:
-        """Ids and names of the 1-DoF joints that match a regular expression in full.
-
-        In the entity's order, or in that of the expressions if `preserve_order`. An
-        expression that matches nothing raises.
-        """
-        return _find(names, self.index, self.index.joints, "joint", preserve_order)
-
-    def find_ball_joints(
-        self, names: Patterns, preserve_order: bool = False
-    ) -> tuple[list[int], list[str]]:
-        """Ids and names of the ball joints that match in full; see `find_joints`."""
-        return _find(
-            names, self.index, self.index.ball_joints, "ball joint", preserve_order
-        )
-
-    def find_geoms(
-        self, names: Patterns, preserve_order: bool = False
-    ) -> tuple[list[int], list[str]]:
-        """Ids and names of the geoms that match in full; see `find_joints`."""
-        return _find(names, self.index, self.index.geoms, "geom", preserve_order)
-
-    def find_sites(
-        self, names: Patterns, preserve_order: bool = False
-    ) -> tuple[list[int], list[str]]:
-        """Ids and names of the sites that match in full; see `find_joints`."""
-        return _find(names, self.index, self.index.sites, "site", preserve_order)
-
-    def find_tendons(
-        self, names: Patterns, preserve_order: bool = False
-    ) -> tuple[list[int], list[str]]:
-        """Ids and names of the tendons that match in full; see `find_joints`."""
-        return _find(names, self.index, self.index.tendons, "tendon", preserve_order)
-
-    def find_actuators(
-        self, names: Patterns, preserve_order: bool = False
-    ) -> tuple[list[int], list[str]]:
-        """Ids and names of the actuators that match in full; see `find_joints`."""
-        return _find(
-            names, self.index, self.index.actuators, "actuator", preserve_order
-        )
-
-    def find_controls(
-        self, names: Patterns, preserve_order: bool = False
-    ) -> tuple[list[int], list[str]]:
-        """Ids and names of the controls that match in full; see `find_joints`."""
-        return _find(names, self.index, self.index.controls, "control", preserve_order)
-
-    def find_sensors(
-        self, names: Patterns, preserve_order: bool = False
-    ) -> tuple[list[int], list[str]]:
-        """Ids and names of the sensors that match in full; see `find_joints`."""
-        return _find(names, self.index, self.index.sensors, "sensor", preserve_order)
+    In the entity's order, or in that of the expressions if `preserve_order`. An
+    expression that matches nothing raises.
+    """
+    find_ball_joints = finder_of("ball_joints", "ball joint")
+    """Ids and names of the ball joints that match in full; see `find_joints`."""
+    find_geoms = finder_of("geoms", "geom")
+    """Ids and names of the geoms that match in full; see `find_joints`."""
+    find_sites = finder_of("sites", "site")
+    """Ids and names of the sites that match in full; see `find_joints`."""
+    find_tendons = finder_of("tendons", "tendon")
+    """Ids and names of the tendons that match in full; see `find_joints`."""
+    find_actuators = finder_of("actuators", "actuator")
+    """Ids and names of the actuators that match in full; see `find_joints`."""
+    find_controls = finder_of("controls", "control")
+    """Ids and names of the controls that match in full; see `find_joints`."""
+    find_sensors = finder_of("sensors", "sensor")
+    """Ids and names of the sensors that match in full; see `find_joints`."""
 
     def sensor(self, name: str) -> Tensor:
         """The readings of one sensor of the model, live; (num_envs, dim).
@@ -388,50 +260,19 @@ def _data_class(name: str, cfg: EntityCfg | None) -> type[EntityData]:
 
 def sizes_of(entity: Entity) -> dict[str, int]:
     """Return the numbers behind the symbolic shapes of an entity's quantities."""
-    return entity._sizes  # pyright: ignore[reportPrivateUsage]
+    index = entity.index
+    counted = (
+        "bodies", "joints", "ball_joints", "geoms", "sites", "tendons", "actuators",
+        "controls", "activations", "mocap_bodies", "equalities",
+    )  # fmt: skip
+    return {
+        "num_envs": worlds_of(entity).num_envs,
+        "num_free_dofs": 6 * len(index.free_joints),
+        **{f"num_{kind}": len(getattr(index, kind)) for kind in counted},
+    }
 
 
 class SceneEntities(Named[Entity]):
     """The entities of a scene by name."""
 
     kind = "entity"
-
-
-def _find(
-    patterns: Patterns,
-    index: EntityIndex,
-    elements: Elements,
-    kind: str,
-    preserve_order: bool,
-) -> tuple[list[int], list[str]]:
-    """Return positions and names of what matches, each once."""
-    names = elements.names
-    if not isinstance(patterns, str | Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise unknown_name(f"{kind} (a name or a regex)", str(patterns), names)
-    try:
-        found = matching(patterns, names, kind, preserve_order)
-    except UnknownNameError as error:
-        name = error.name or ""
-        others = _kinds_with(index, name)
-        if not others:
-            raise
-        hint = f" It is the name of {' and '.join(others)}."
-        raise unknown_name(kind, name, names, hint) from None
-    places = elements.places
-    return [places[name] for name in found], found
-
-
-def _kinds_with(index: EntityIndex, name: str) -> list[str]:
-    """Return the kinds of element that have a name, each with its method."""
-    kinds = {
-        "a body (find_bodies)": index.bodies,
-        "a joint (find_joints)": index.joints,
-        "a ball joint (find_ball_joints)": index.ball_joints,
-        "a free joint": index.free_joints,
-        "a geom (find_geoms)": index.geoms,
-        "a site (find_sites)": index.sites,
-        "a tendon (find_tendons)": index.tendons,
-        "an actuator (find_actuators)": index.actuators,
-        "a sensor (find_sensors)": index.sensors,
-    }
-    return [kind for kind, elements in kinds.items() if name in elements.names]

@@ -122,6 +122,19 @@ def _per_world(data: EntityReader, name: str, columns: Index) -> Tensor:
     return values.expand(data.num_envs, *values.shape[1:]).clone()
 
 
+def external_wrench(
+    kind: str, unit: str, components: slice, point_text: str = "–"
+) -> Quantity:
+    """Declare components of the wrenches that the user applies to links."""
+    width = len(range(6)[components])
+    return Quantity(
+        lambda data: data.raw("xfrc_applied")[:, data.columns("body_ids"), components],
+        subject="body", kind=kind, axes="w", axes_in_name=False, unit=unit,
+        point_text=point_text, shape=("num_bodies", width), reads=("xfrc_applied",),
+        writer="write_external_wrench_to_sim",
+    )  # fmt: skip
+
+
 def projected_gravity_b(data: EntityReader) -> Tensor:
     """The unit vector along gravity in the root link's axes; without any, world −z."""
     direction = data.gravity_direction()

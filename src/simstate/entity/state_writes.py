@@ -17,6 +17,7 @@ from simstate.entity.targets import Targets
 from simstate.entity.writers import EntityWriters
 from simstate.scene.index import TargetKind
 from simstate.world import Write, memory_of
+from simstate.world.worlds import worlds_of
 
 _DEFAULTS = ("default_root_state", "default_joint_pos", "default_joint_vel")
 
@@ -95,7 +96,7 @@ class StateWrites(EntityWriters):
         if not moved:
             return []
         indexes = [entities[k].index for k in moved]
-        links = Links(indexes, entities[0]._worlds)
+        links = Links(indexes, worlds_of(entities[0]))
         roots = [index.root_body_id for index in indexes]
         state = torch.stack([states[k] for k in moved], dim=1)
         pose = poses[:, moved]
@@ -142,7 +143,7 @@ class StateWrites(EntityWriters):
         not given stays. Links that joints move follow their joints: what is given of
         them is not used. The links of all entities are written together.
         """
-        links = Links([entity.index for entity in entities], entities[0]._worlds)
+        links = Links([entity.index for entity in entities], worlds_of(entities[0]))
         parts = {
             key: _joined_links(entities, given, key, of)
             for key, of in (

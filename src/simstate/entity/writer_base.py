@@ -108,13 +108,14 @@ class WriterBase:
         field: str,
         name: str,
         values: Values,
-        kind: str,
-        ids: Ids,
-        of: Sequence[int],
+        elements: tuple[str, Ids, Sequence[int]],
         env_ids: Ids,
     ) -> None:
-        """Write one number for each selected element into columns of a state field."""
-        columns, count = self._elements(kind, ids, of)
+        """Write one number for each selected element into columns of a state field.
+
+        `elements` are their kind, the selected ones and the columns of all.
+        """
+        columns, count = self._elements(*elements)
         rows, tensor = self._rows(name, values, (count,), env_ids)
         self._write(Write(field, rows, columns, tensor))
 

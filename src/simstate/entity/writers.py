@@ -13,11 +13,7 @@ import torch
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError
-from simstate.base.ids import (
-    Ids,
-    Values,
-    ndim,
-)
+from simstate.base.ids import Ids, Values, ndim
 from simstate.entity.links import normalize_pose, unit_quat
 from simstate.entity.writer_base import WriterBase
 from simstate.math import move_velocity, quaternion
@@ -187,29 +183,15 @@ class EntityWriters(WriterBase):
         self, position: Values, joint_ids: Ids = None, env_ids: Ids = None
     ) -> None:
         """Write 1-DoF joint positions [rad or m]; shape (n, J)."""
-        self._write_columns(
-            "qpos",
-            "position",
-            position,
-            "joint",
-            joint_ids,
-            self.index.qpos_adr,
-            env_ids,
-        )
+        joints = ("joint", joint_ids, self.index.qpos_adr)
+        self._write_columns("qpos", "position", position, joints, env_ids)
 
     def write_joint_velocity_to_sim(
         self, velocity: Values, joint_ids: Ids = None, env_ids: Ids = None
     ) -> None:
         """Write 1-DoF joint velocities [rad/s or m/s]; shape (n, J)."""
-        self._write_columns(
-            "qvel",
-            "velocity",
-            velocity,
-            "joint",
-            joint_ids,
-            self.index.dof_adr,
-            env_ids,
-        )
+        joints = ("joint", joint_ids, self.index.dof_adr)
+        self._write_columns("qvel", "velocity", velocity, joints, env_ids)
 
     def write_joint_force_to_sim(
         self, force: Values, joint_ids: Ids = None, env_ids: Ids = None
@@ -218,15 +200,8 @@ class EntityWriters(WriterBase):
 
         They act until they are overwritten or the world is reset.
         """
-        self._write_columns(
-            "qfrc_applied",
-            "force",
-            force,
-            "joint",
-            joint_ids,
-            self.index.dof_adr,
-            env_ids,
-        )
+        joints = ("joint", joint_ids, self.index.dof_adr)
+        self._write_columns("qfrc_applied", "force", force, joints, env_ids)
 
     def write_ball_joint_quat_to_sim(
         self, quat: Values, ball_joint_ids: Ids = None, env_ids: Ids = None
@@ -257,32 +232,22 @@ class EntityWriters(WriterBase):
         Force at the origin, world axes [N], then torque, body axes [N·m].
         """
         adrs = [adr + k for adr in self.index.free_dof_adr for k in range(6)]
-        self._write_columns(
-            "qfrc_applied", "force", force, "free dof", None, adrs, env_ids
-        )
+        dofs = ("free dof", None, adrs)
+        self._write_columns("qfrc_applied", "force", force, dofs, env_ids)
 
     def write_ctrl_to_sim(
         self, ctrl: Values, control_ids: Ids = None, env_ids: Ids = None
     ) -> None:
         """Write controls, each in its actuator's own unit; shape (n, U)."""
-        self._write_columns(
-            "ctrl",
-            "ctrl",
-            ctrl,
-            "control",
-            control_ids,
-            self.index.controls.ids,
-            env_ids,
-        )
+        controls = ("control", control_ids, self.index.controls.ids)
+        self._write_columns("ctrl", "ctrl", ctrl, controls, env_ids)
 
     def write_act_to_sim(
         self, act: Values, activation_ids: Ids = None, env_ids: Ids = None
     ) -> None:
         """Write activations, each in its actuator's own unit; shape (n, A)."""
-        adrs = self.index.activations.ids
-        self._write_columns(
-            "act", "act", act, "activation", activation_ids, adrs, env_ids
-        )
+        activations = ("activation", activation_ids, self.index.activations.ids)
+        self._write_columns("act", "act", act, activations, env_ids)
 
     def write_equality_active_to_sim(
         self, active: Values, equality_ids: Ids = None, env_ids: Ids = None

@@ -19,8 +19,8 @@ from simstate.env.contracts import quantity_contracts
 from simstate.env.entity_cfg import Patterns, SceneEntityCfg, exactly_one
 from simstate.env.host_view import chosen, either
 from simstate.math import quaternion
+from simstate.scene.element_names import matching
 from simstate.scene.index import TargetKind
-from simstate.scene.load import matching
 
 if TYPE_CHECKING:
     from simstate.entity.mirror import SignedPermutation

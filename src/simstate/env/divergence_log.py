@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError
-from simstate.record.dump import write_dump
+from simstate.record.recorder import write_dump
 from simstate.simulation import Simulation
 from simstate.world.worlds import worlds_of
 

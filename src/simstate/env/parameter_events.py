@@ -25,7 +25,7 @@ from simstate.env.env_cfg import EnvCfg, EventTermCfg
 from simstate.env.observations import ROBOT
 from simstate.env.scene_needs import moves_com
 from simstate.math.elementwise import power
-from simstate.scene.objects import OBJECTS, OBJECTS_OF_FIELDS
+from simstate.scene.element_names import OBJECTS, OBJECTS_OF_FIELDS
 from simstate.study.identification.fit import FittedParameters
 
 if TYPE_CHECKING:

@@ -21,10 +21,10 @@ from simstate.entity import Quantity
 from simstate.entity.mirror import (
     AXES,
     EntityMirror,
-    ModelMirror,
     SignedPermutation,
     vector_signs,
 )
+from simstate.entity.model_mirror import ModelMirror
 from simstate.env.contracts import Declaration
 from simstate.env.entity_cfg import SceneEntityCfg
 

@@ -135,7 +135,7 @@ class AircraftCfg:
 
     def start(self) -> RigidBodyState:
         """The state at the start, in Ptera's convention; no batch dimension."""
-        rates = _one_of(
+        rates = only_one(
             "angular velocity",
             omegas_BP1__E=self.omegas_BP1__E,
             ang_vel_b=None
@@ -156,7 +156,7 @@ class AircraftCfg:
     def _attitude(self) -> Tensor:
         """R_pas_E_to_BP1 at the start, however it was given; (3, 3)."""
         given = self.roll_pitch_yaw
-        angles = _one_of(
+        angles = only_one(
             "attitude",
             R_pas_E_to_BP1=self.R_pas_E_to_BP1,
             angles_E_to_BP1_izyx=self.angles_E_to_BP1_izyx,
@@ -175,7 +175,7 @@ def _degrees(radians: Values, name: str) -> Tensor:
     return torch.rad2deg(as_single(radians, name, 3))
 
 
-def _one_of(what: str, **given: Values | None) -> Values | None:
+def only_one(what: str, **given: Values | None) -> Values | None:
     """Return the value given under one of several names; two are rejected."""
     names = [name for name, values in given.items() if values is not None]
     if len(names) > 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,13 +13,17 @@ from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.base.ids import Ids, Values
 from simstate.engine import EngineCfg
 from simstate.entity import Entity
-from simstate.flight.aerodynamics import VARIABLES
 from simstate.flight.air import Air
-from simstate.flight.aircraft import EARTH, AircraftCfg, aircraft_entity, fleet_of
+from simstate.flight.aircraft import (
+    EARTH,
+    AircraftCfg,
+    aircraft_entity,
+    fleet_of,
+    only_one,
+)
+from simstate.flight.aircraft_worlds import AircraftForce, AircraftWorlds
 from simstate.flight.controls import Controls
-from simstate.flight.flight_state import FlightState, Taken, TakenState, record
-from simstate.flight.flight_table import AircraftForm, CompilableLoad
-from simstate.flight.free_root import FreeRoot
+from simstate.flight.flight_state import FlightState, record
 from simstate.flight.loads import DEFAULT_AXES, Load, LoadModel, NamedPoint, resolve
 from simstate.flight.turbulence import Turbulence
 from simstate.math.conventions import PTERA, RigidBodyState
@@ -30,7 +34,6 @@ from simstate.scene.physics_options import OPTION_WORDS
 from simstate.simulation import Simulation
 from simstate.step import RK4, Integrator, Strong
 from simstate.step.coupled_stepper import CoupledStepper
-from simstate.step.forces.compiled_force import CompiledForce
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
@@ -143,20 +146,18 @@ class FreeFlight:
         """The simulation, whose world axes are Earth axes."""
         self.aircraft: dict[str, Entity] = {n: self.sim.scene[n] for n in configs}
         """The entity of each aircraft."""
-        self._roots = {n: FreeRoot(entity) for n, entity in self.aircraft.items()}
         self._air = air or Air()
         self._air.attach(self.sim)
-        self._controls = {
-            name: Controls(self.sim, self.aircraft[name], list(cfg.controls))
-            for name, cfg in configs.items()
-        }
-        self._turbulence: dict[str, Turbulence] = {}
+        self._fleet: dict[str, AircraftWorlds] = {}
+        for name, cfg in configs.items():
+            entity = self.aircraft[name]
+            controls = Controls(self.sim, entity, list(cfg.controls))
+            self._fleet[name] = AircraftWorlds(entity, controls, self._air)
         if coupling is not None:
             instance_of("coupling", coupling, Strong)
         self._strong = coupling
         self.coupling: CoupledStepper | None = None
         """Iterations and residual of the last step; None: no load is coupled."""
-        self._memo: dict[str, tuple[Tensor, FlightState]] = {}
 
     @property
     def air(self) -> Air:
@@ -165,33 +166,7 @@ class FreeFlight:
 
     def get_state(self, aircraft: str | None = None) -> FlightState:
         """An aircraft in all worlds, every part of one instant, whatever integrates."""
-        return self._state(self.resolve_name(aircraft), None)
-
-    def _state(self, name: str, t: Tensor | None) -> FlightState:
-        """The state at a time [s]; None: the present one of each world."""
-        root, controls = self._roots[name], self._controls[name]
-        turbulence = self._turbulence.get(name)
-        body, wind = root.compiled, self.air.steady_wind
-        if body is not None and wind is not None and turbulence is None:
-            motion = body.describe()
-            time = body.times() if t is None else t
-            taken = Taken(motion, time, wind.copy(), controls, *controls.take())
-            return TakenState.of(taken, self.air)
-        position, attitude, *_ = parts = root.read()
-        if t is None:
-            t = root.time()
-        wind = self.air.wind(t, position)
-        if wind.dtype != position.dtype:
-            wind = wind.to(position.dtype)
-        wind = wind.clone()  # parameters are live
-        spin = torch.zeros_like(wind)
-        if turbulence is not None:
-            gust = attitude.mT @ turbulence.velocity_b.to(wind)[..., None]
-            wind = wind + gust[..., 0]
-            spin = turbulence.ang_vel_b.to(wind)
-        present = controls.present()
-        places, rates = controls.positions(*present), controls.rates(*present)
-        return FlightState(*parts, t, wind, spin, places, rates, self.air)
+        return self._flown(aircraft).state()
 
     def set_state(
         self,
@@ -210,16 +185,11 @@ class FreeFlight:
         [rad/s].
         """
         if ang_vel_b is not None:
-            if omegas_BP1__E is not None:
-                raise InvalidInputError(
-                    "The angular velocity is given twice: by omegas_BP1__E [deg/s] and "
-                    "by ang_vel_b [rad/s]. Give one.",
-                    name="ang_vel_b",
-                )
-            rates = torch.rad2deg(as_tensor(ang_vel_b, "ang_vel_b", 3))
-        else:
-            rates = omegas_BP1__E
-        entity = self._entity(aircraft)
+            ang_vel_b = torch.rad2deg(as_tensor(ang_vel_b, "ang_vel_b", 3))
+        rates = only_one(
+            "angular velocity", omegas_BP1__E=omegas_BP1__E, ang_vel_b=ang_vel_b
+        )
+        entity = self._flown(aircraft).entity
         rows = worlds_of(self.sim).select(env_ids)
         now = entity.state_in(PTERA, EARTH)
         given = (position_E_Eo, R_pas_E_to_BP1, velocity_E__E, rates)
@@ -249,8 +219,8 @@ class FreeFlight:
         body's unless others are named, as in `Load`; `definition` settles how wind axes
         lie about the velocity.
         """
-        name = self.resolve_name(aircraft)
-        entity, root = self.aircraft[name], self._roots[name].compiled
+        flown = self._flown(aircraft)
+        entity, root = flown.entity, flown.root.compiled
         link = entity.body_names[0] if body is None else body
         is_plain = body is None and _is_plain(axes, point, definition)
         if is_plain and root is not None and root.hold(forces, moments, axes == "body"):
@@ -259,7 +229,7 @@ class FreeFlight:
             force=forces, moment=moments, axes=axes, point=point, body=link,
             definition=definition,
         )  # fmt: skip
-        wrench = resolve(load, entity, self.get_state(aircraft))
+        wrench = resolve(load, entity, flown.state())
         entity.write_external_wrench_to_sim(
             wrench.force_E[:, None], wrench.moment_E_com[:, None], wrench.link
         )
@@ -277,29 +247,15 @@ class FreeFlight:
                 f"A load model is a function of (t, state), got {model!r}. A constant "
                 "load is given with apply_loads."
             )
-        name = self.resolve_name(aircraft)
+        flown = self._flown(aircraft)
         attach = getattr(model, "attach", None)
         if attach is not None:
             attach(self.sim)
-        force = AircraftForce(self, name, model)
+        force = AircraftForce(flown, model)
         if self._strong is None:
             self.sim.add_force(force)
         else:
             self.coupling = self.sim.add_coupled_force(force, self._strong)
-
-    def compile_load(self, model: object, aircraft: str) -> CompiledForce | None:
-        """Return a load model for the compiled core; None: Python evaluates it."""
-        root = self.aircraft[aircraft].index.root_body_id
-        air, controls = self.air.compiled(), self._controls[aircraft]
-        is_free = self._roots[aircraft].compiled is not None
-        if not isinstance(model, CompilableLoad) or air is None or not is_free:
-            return None
-        if aircraft in self._turbulence:
-            return None
-        variables = (*VARIABLES, *controls.names)
-        form = AircraftForm(root, controls.names, controls.rows, variables)
-        load = model.compiled(form)
-        return None if load is None else form.force(air, load)
 
     def mean_acceleration(self, aircraft: str | None = None) -> tuple[Tensor, Tensor]:
         """Mean acceleration over a coupled step: Earth axes [m/s²], body axes [rad/s²].
@@ -308,7 +264,7 @@ class FreeFlight:
         being coupled or the last one; (num_envs, 3) each. Load models of added mass
         read it.
         """
-        entity = self._entity(aircraft)
+        entity = self._flown(aircraft).entity
         if self.coupling is None:
             raise InvalidInputError(
                 "mean_acceleration is that of a coupled step: create the FreeFlight "
@@ -318,13 +274,6 @@ class FreeFlight:
         mean = self.coupling.mean_acc
         return mean[:, dof : dof + 3].clone(), mean[:, dof + 3 : dof + 6].clone()
 
-    def state_of_stage(self, name: str, t: Tensor) -> FlightState:
-        """The state at an evaluation, made once for all load models of an aircraft."""
-        known = self._memo.get(name)
-        if known is None or known[0] is not t:  # every evaluation has a separate time
-            known = self._memo[name] = (t, self._state(name, t))
-        return known[1]
-
     def add_turbulence(
         self, turbulence: Turbulence, aircraft: str | None = None
     ) -> None:
@@ -332,12 +281,12 @@ class FreeFlight:
 
         Its velocity adds to the wind, its angular velocity is in `air_ang_vel_b`.
         """
-        name = self.resolve_name(aircraft)
-        if name in self._turbulence:
+        flown = self._flown(aircraft)
+        entity = flown.entity
+        if flown.turbulence is not None:
             raise InvalidInputError(
-                f"The air about {name!r} is turbulent already.", name=name
+                f"The air about {entity.name!r} is turbulent already.", name=entity.name
             )
-        entity = self.aircraft[name]
 
         def conditions() -> tuple[Tensor, Tensor]:
             state = entity.state_in(PTERA, EARTH)
@@ -347,7 +296,7 @@ class FreeFlight:
 
         turbulence.conditions = conditions
         self.sim.add_process(turbulence)
-        self._turbulence[name] = turbulence
+        flown.turbulence = turbulence
 
     def set_controls(
         self,
@@ -361,17 +310,17 @@ class FreeFlight:
 
         Positions follow by each control's lag; with `settled` they are there at once.
         """
-        self._controls[self.resolve_name(aircraft)].write(commands, env_ids, settled)
+        self._flown(aircraft).controls.write(commands, env_ids, settled)
 
     def control_range(
         self, name: str, aircraft: str | None = None
     ) -> tuple[float, float]:
         """Return the minimum and maximum position of a control, in its unit."""
-        return self._controls[self.resolve_name(aircraft)].range(name)
+        return self._flown(aircraft).controls.range(name)
 
     def control_column(self, name: str, aircraft: str | None = None) -> int:
         """The column of `sim.data.ctrl` that is a control's command."""
-        return self._controls[self.resolve_name(aircraft)].column(name)
+        return self._flown(aircraft).controls.column(name)
 
     def step(self, n: int = 1) -> None:
         """Advance every world by n time steps."""
@@ -419,43 +368,12 @@ class FreeFlight:
             raise unknown_name("aircraft", str(aircraft), self.aircraft)
         return aircraft
 
-    def _entity(self, aircraft: str | None) -> Entity:
-        """The entity of an aircraft; None is for the only one."""
-        return self.aircraft[self.resolve_name(aircraft)]
+    def _flown(self, aircraft: str | None) -> AircraftWorlds:
+        """Return an aircraft in all worlds; None is for the only one."""
+        return self._fleet[self.resolve_name(aircraft)]
 
 
 def _is_plain(axes: object, point: object, definition: object) -> bool:
     """Return True if a load acts at the centre of mass in axes that need no air."""
     given = (axes, point, definition)
     return all(isinstance(one, str) for one in given) and given in _PLAIN
-
-
-class AircraftForce:
-    """The force model by which a load model acts on an aircraft."""
-
-    def __init__(self, flight: FreeFlight, aircraft: str, model: LoadModel) -> None:
-        self._flight, self._name, self._model = flight, aircraft, model
-        self._entity = flight.aircraft[aircraft]
-        self.__qualname__ = getattr(model, "__qualname__", type(model).__name__)
-
-    def __call__(self, t: Tensor, sim: Simulation) -> None:
-        """Add the loads to those of the bodies."""
-        state = self._flight.state_of_stage(self._name, t)
-        applied, entity = sim.data.xfrc_applied, self._entity
-        for load in _listed(self._model(t, state)):
-            wrench = resolve(load, entity, state)
-            body = entity.index.bodies.ids[wrench.body_id]
-            applied[:, body, :3] += wrench.force_E
-            applied[:, body, 3:] += wrench.moment_E_com
-
-    def compiled(self, start: float, end: float) -> CompiledForce | None:
-        """Return the loads for the core, if the model describes itself."""
-        del start, end
-        return self._flight.compile_load(self._model, self._name)
-
-
-def _listed(given: Load | Iterable[Load]) -> Iterable[Load]:
-    """Return the result of a load model as an iterable."""
-    if isinstance(given, Iterable):
-        return given
-    return (given,)

@@ -59,6 +59,17 @@ EACH = {"unit": "units", "axes": "each_axes", "point": "points"}
 """Keys of the lists with a value for each component, where they differ."""
 
 
+def component_contracts(about: Mapping[str, Any], width: int) -> list[Contract]:
+    """Return the contract of each of `width` components, as JSON describes them."""
+    texts: list[list[str]] = []
+    for one, many in EACH.items():
+        given = about.get(many)
+        each = cast("list[Any]", given) if isinstance(given, list) else []
+        same = [about.get(one, UNDECLARED)] * width
+        texts.append([str(text) for text in (each if len(each) == width else same)])
+    return [Contract(*row) for row in zip(*texts, strict=True)]
+
+
 @dataclass(frozen=True)
 class Column:
     """One thing that is recorded: how it is read, and its contract."""

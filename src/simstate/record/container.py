@@ -78,7 +78,7 @@ class ContainerReader:
     def attachment(self, name: str, number: int = -1) -> bytes:
         """Return the content of an attachment: of several of a name, the last one."""
         if name not in self.attachments:
-            raise self._altered(f"{name!r} is missing")
+            raise self.altered(f"{name!r} is missing")
         return self._attachment(self.attachments[name][number])[1]
 
     def messages(self, place: RecordPlace) -> dict[int, bytes]:
@@ -93,9 +93,9 @@ class ContainerReader:
             )
             parts: list[Any] = self._broken_up.breakup_chunk(chunk) if sound else []
         except Exception as error:  # what damaged bytes raise is without limits
-            raise self._altered(str(error)) from error
+            raise self.altered(str(error)) from error
         if not sound:
-            raise self._altered("a block's checksum does not fit")
+            raise self.altered("a block's checksum does not fit")
         messages = (part for part in parts if isinstance(part, self._records.Message))
         return {message.channel_id: message.data for message in messages}
 
@@ -125,7 +125,7 @@ class ContainerReader:
             head = self._file.read(9)
             kind, length = head[0], int.from_bytes(head[1:], "little")
             if kind not in _KNOWN:
-                raise self._altered(f"there is no record of kind {kind}")
+                raise self.altered(f"there is no record of kind {kind}")
             if at + 9 + length > size:
                 return
             yield RecordPlace(kind, at + 9, length)
@@ -135,18 +135,19 @@ class ContainerReader:
         data = self._data(place)
         stated = int.from_bytes(data[-4:], "little")
         if len(data) < 4 or zlib.crc32(data[:-4]) != stated:
-            raise self._altered("an attachment's checksum does not fit")
+            raise self.altered("an attachment's checksum does not fit")
         try:
             stream = self._stream.ReadDataStream(io.BytesIO(data))
             found = self._records.Attachment.read(stream)
         except Exception as error:  # what damaged bytes raise is without limits
-            raise self._altered(str(error)) from error
+            raise self.altered(str(error)) from error
         return found.name, found.data
 
     def _data(self, place: RecordPlace) -> bytes:
         self._file.seek(place.start)
         return self._file.read(place.length)
 
-    def _altered(self, why: str) -> RecordingError:
+    def altered(self, why: str) -> RecordingError:
+        """Return the error for a file that was altered."""
         path = str(self.path)
         return RecordingError(f"{path!r} was altered: {why}.", name=path)

@@ -22,7 +22,7 @@ from simstate.base.errors import FileError, InvalidInputError
 from simstate.base.ids import Ids, int_list
 from simstate.record.block import Block, Kept, Spare
 from simstate.record.changes import Changes, Step
-from simstate.record.columns import Column
+from simstate.record.columns import Column, columns_of
 from simstate.record.container import SNAPSHOT
 from simstate.record.container_writer import ContainerWriter
 from simstate.record.header import (
@@ -38,6 +38,7 @@ from simstate.record.header import (
 from simstate.state import Snapshot, take_snapshot
 from simstate.step.stepping_host import SteppingHost, stepper_of
 from simstate.world import Owner
+from simstate.world.invalid_values import DESCRIBED_FIELDS
 from simstate.world.worlds import worlds_of
 
 BLOCK_BYTES = 4 << 20
@@ -271,6 +272,47 @@ STEP_CONTRACT: dict[str, Any] = {
     "unit": "1", "axes": NO, "point": NO, "names": [], "shape": [], "source": "",
     "doc": "How many steps were taken before the sample.", "dtype": "int64",
 }  # fmt: skip
+
+
+_DUMPED = [name for name in DESCRIBED_FIELDS if name != TIME]
+"""Fields that a dump keeps."""
+
+
+def write_dump(
+    path: Path, sim: SteppingHost, before: Snapshot, n: int, element: str
+) -> None:
+    """Write the state of one world before a step of n time steps, and that step.
+
+    Args:
+        path: the file.
+        sim: the simulation that the world is of.
+        before: the world's snapshot, with the controls of the step.
+        n: the time steps of the call.
+        element: the first bad number that it led to, in words.
+    """
+    columns: dict[str, Any] = {TIME: TIME_CONTRACT, STEP: STEP_CONTRACT}
+    arrays = {TIME: before.time[None].double().numpy(), STEP: np.zeros(1, np.int64)}
+    for column in columns_of(sim, (), _DUMPED):
+        values = before.slots[column.name]
+        columns[column.name] = column.describe(values)
+        arrays[column.name] = values[None].numpy()
+    worlds = describe_worlds(sim) | {"num_envs": 1, "on_divergence": "mask"}
+    worlds["first_world"] = int(before.slots["random/world"][0])
+    about = {"inputs": True, "every": None}
+    step = Step([], {"n": n, "diverged": {"0": element}})
+    block = Block({n: torch.as_tensor(x) for n, x in arrays.items()}, Kept())
+    block.kept.append(Kept(step, 1, 1))
+    ContainerWriter(
+        path,
+        [*columns, STEPS],
+        {
+            HEADER: header_bytes("sim", worlds, columns, [0], about),
+            MODEL: model_bytes(sim.model),
+            f"{SNAPSHOT}0": before.to_bytes(),
+        },
+        block,
+        queue.SimpleQueue(),
+    ).close()
 
 
 _OPEN: weakref.WeakSet[Recorder] = weakref.WeakSet()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +15,7 @@ import torch
 from torch import Tensor
 
 from simstate.base.closeable import Closing
-from simstate.base.contract import UNDECLARED, Contract
+from simstate.base.contract import Contract
 from simstate.base.errors import (
     InvalidInputError,
     RecordingError,
@@ -28,32 +26,12 @@ from simstate.base.errors import (
 from simstate.base.notebook import html_summary
 from simstate.base.printable import printable
 from simstate.base.samples import MOST_WORLDS, draw, table_of
-from simstate.record.changes import WRONG, Step, steps_from_bytes
-from simstate.record.columns import EACH, IMAGE
-from simstate.record.compression import size_of, unpacked
-from simstate.record.container import SNAPSHOT, ContainerReader, RecordPlace
-from simstate.record.header import (
-    END,
-    HEADER,
-    MODEL,
-    STEP,
-    STEPS,
-    TIME,
-    model_from,
-    read_header,
-)
+from simstate.record.changes import Step
+from simstate.record.columns import IMAGE, component_contracts
+from simstate.record.container import SNAPSHOT, ContainerReader
+from simstate.record.header import HEADER, MODEL, STEP, TIME, model_from, read_header
+from simstate.record.recorded_blocks import BlockPlace, RecordedBlocks
 from simstate.state import Snapshot
-
-
-@dataclass(frozen=True)
-class BlockPlace:
-    """Which samples and steps a block holds."""
-
-    first_sample: int
-    samples: int
-    first_step: int
-    steps: int
-    place: RecordPlace
 
 
 class Recording(Closing):
@@ -81,19 +59,13 @@ class Recording(Closing):
             )
             """Description of the recording: see `simstate info`."""
             self._contracts: dict[str, Any] = self.header["columns"]
-            self._channels = {
-                name: k + 1 for k, name in enumerate([*self._contracts, STEPS])
-            }
-            self._snapshots = self._find_snapshots()
-            self.missing = ""
+            self._blocks = RecordedBlocks(self._file, self._contracts, len(self.worlds))
+            self.missing = self._blocks.missing
             """The blocks that are not in the file but should be, in words; "": none.
             What came before them is here."""
-            self.blocks: list[BlockPlace] = self._find_blocks()
+            self.blocks = self._blocks.places
             """Contents of each block, in order."""
-            is_ended = END in self._file.attachments
-            if is_ended and not self.missing:
-                self._check_end()
-            self.is_whole: bool = is_ended and not self.missing
+            self.is_whole = self._blocks.is_whole
             """True if it was ended and nothing is missing; else it holds the complete
             blocks up to where it was cut off or the first is missing."""
             if self.missing:
@@ -153,12 +125,12 @@ class Recording(Closing):
     @property
     def num_samples(self) -> int:
         """Number of samples."""
-        return sum(block.samples for block in self.blocks)
+        return self._blocks.num_samples
 
     @property
     def num_steps(self) -> int:
         """Number of steps."""
-        return sum(block.steps for block in self.blocks)
+        return self._blocks.num_steps
 
     def __len__(self) -> int:
         return self.num_samples
@@ -170,13 +142,7 @@ class Recording(Closing):
     def component_contracts(self, name: str) -> list[Contract]:
         """Unit, axes and point of each component of a column, in C order."""
         contract = self.contract(name)
-        width = math.prod(contract["shape"])
-        texts: list[list[str]] = []
-        for one, many in EACH.items():
-            each = contract.get(many, [])
-            same = [contract.get(one, UNDECLARED)] * width
-            texts.append(each if len(each) == width else same)
-        return [Contract(*one) for one in zip(*texts, strict=True)]
+        return component_contracts(contract, math.prod(contract["shape"]))
 
     def component_units(self, name: str) -> list[str]:
         """The unit of each component of a column, in C order."""
@@ -241,7 +207,7 @@ class Recording(Closing):
             for block in self.blocks
             if block.first_sample < end and first < block.first_sample + block.samples
         ]
-        dtype, shape = self._kind(name, 0)
+        dtype, shape = self._blocks.kind(name, 0)
         empty = np.empty(shape, dtype)
         return torch.as_tensor(np.concatenate([empty, *parts]))
 
@@ -249,11 +215,7 @@ class Recording(Closing):
         self, block: BlockPlace, names: Sequence[str] | None = None
     ) -> dict[str, np.ndarray]:
         """Columns of one block by name; None: all."""
-        messages = self._file.messages(block.place)
-        return {
-            name: self._array(messages, name, block.samples)
-            for name in (self._contracts if names is None else names)
-        }
+        return self._blocks.columns(block, names)
 
     def steps(self, first: int = 0) -> Iterator[Step]:
         """The steps from one on, in order."""
@@ -264,12 +226,7 @@ class Recording(Closing):
 
     def read_steps(self, block: BlockPlace) -> list[Step]:
         """The steps of one block."""
-        messages = self._file.messages(block.place)
-        data = messages.get(self._channels[STEPS], b"")
-        found = self._sound(lambda: steps_from_bytes(data))
-        if len(found) != block.steps:
-            raise self._altered("a block has other steps than it says")
-        return found
+        return self._blocks.steps(block)
 
     def to_pandas(self, world: int | None = None) -> Any:
         """A table with a row for each sample, of one world or of all.
@@ -341,7 +298,7 @@ class Recording(Closing):
     @property
     def snapshot_steps(self) -> list[int]:
         """The steps before which there are snapshots, in rising order."""
-        return [step for step in self._snapshots if step <= self.num_steps]
+        return [step for step in self._blocks.snapshots if step <= self.num_steps]
 
     def snapshot(self, step: int, is_written: bool = False) -> Snapshot:
         """Return the snapshot from before a step, one of `snapshot_steps`.
@@ -354,61 +311,6 @@ class Recording(Closing):
         label = f"snapshot {step} of {self.path}"
         number = -1 if step or is_written else 0
         return Snapshot.from_bytes(self._file.attachment(name, number), label)
-
-    # Inner parts.
-
-    def _find_snapshots(self) -> list[int]:
-        names = [n for n in self._file.attachments if n.startswith(SNAPSHOT)]
-        for name in names:
-            number = name.removeprefix(SNAPSHOT)
-            is_number = number.isascii() and number.isdecimal() and len(number) < 19
-            if not is_number or number != str(int(number)):
-                raise self._altered(f"{name[:80]!r} names no step")
-        return sorted(int(name.removeprefix(SNAPSHOT)) for name in names)
-
-    def _find_blocks(self) -> list[BlockPlace]:
-        found: list[BlockPlace] = []
-        sample = step = 0
-        for number, (place, about) in enumerate(self._file.blocks):
-            index, first_sample, samples, first_step, steps = self._sound(
-                lambda data=about: _numbers(json.loads(data))
-            )
-            is_next = (index, first_sample, first_step) == (number, sample, step)
-            if place is None or not is_next:
-                rest = len(self._file.blocks) - number - (place is None)
-                self.missing = (
-                    f"block {number}, from step {step} on, is not in the file; {rest} "
-                    "after it cannot be placed"
-                )
-                break
-            found.append(BlockPlace(first_sample, samples, first_step, steps, place))
-            sample, step = sample + samples, step + steps
-        return found
-
-    def _check_end(self) -> None:
-        """Find out whether blocks are missing at the end of a file that was ended."""
-        stated = self._sound(lambda: json.loads(self._file.attachment(END)))
-        have = {"blocks": len(self.blocks), "samples": len(self)}
-        if stated != have | {"steps": self.num_steps}:
-            self.missing = (
-                f"it ends with block {len(self.blocks) - 1}, but its last line states "
-                f"{str(stated)[:120]}"
-            )
-
-    def _array(
-        self, messages: Mapping[int, bytes], name: str, samples: int
-    ) -> np.ndarray:
-        dtype, shape = self._kind(name, samples)
-        data = messages.get(self._channels[name])
-        if data is None:
-            raise self._altered(f"a block has no {name!r}")
-        return self._sound(lambda: unpacked(data, dtype, shape))
-
-    def _kind(self, name: str, samples: int) -> tuple[str, list[int]]:
-        contract = self._contracts[name]
-        shape = [] if name == STEP else [len(self.worlds), *contract["shape"]]
-        size_of(contract["dtype"], [samples, *shape])
-        return contract["dtype"], [samples, *shape]
 
     def labels(self, name: str) -> list[str]:
         """The names of a column's components, with their units where these differ."""
@@ -431,23 +333,3 @@ class Recording(Closing):
                 worlds=[world],
             )
         return self.worlds.index(world)
-
-    def _sound(self, read: Any) -> Any:
-        """Return the result of a read, whose errors name the file."""
-        try:
-            return read()
-        except (RecordingError, *WRONG) as error:
-            raise self._altered(str(error)) from error
-
-    def _altered(self, why: str) -> RecordingError:
-        path = str(self.path)
-        return RecordingError(f"{path!r} was altered: {why}.", name=path)
-
-
-def _numbers(block: Any) -> list[int]:
-    """Return the numbers of a block, if they are integers of at least 0."""
-    keys = ("block", "first_sample", "samples", "first_step", "steps")
-    found: list[Any] = [block[key] for key in keys]
-    if not all(isinstance(number, int) and number >= 0 for number in found):
-        raise ValueError(f"a block of {found}")
-    return found

@@ -215,3 +215,26 @@ def _check_gear(gear: float) -> None:
         raise InvalidInputError(
             "gear must not be 0: the motor would do nothing.", name="gear"
         )
+
+
+def force_law(
+    model: mujoco.MjModel, actuator: int
+) -> Literal["motor", "position", "velocity"] | None:
+    """Return the kind of force that gain and bias make of the control.
+
+    A motor's is the control times a gain; that of a servo, whether written as one or
+    as <general>, is zero at the target, where the gain cancels the bias. Dynamics that
+    come before are not looked at. None: it is another one.
+    """
+    if model.actuator_gaintype[actuator] != mujoco.mjtGain.mjGAIN_FIXED.value:
+        return None
+    if model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_NONE.value:
+        return "motor"
+    if model.actuator_biastype[actuator] != mujoco.mjtBias.mjBIAS_AFFINE.value:
+        return None
+    gain, bias = model.actuator_gainprm[actuator, 0], model.actuator_biasprm[actuator]
+    if bias[0] == 0.0 and bias[1] == -gain:
+        return "position"
+    if bias[0] == bias[1] == 0.0 and bias[2] == -gain:
+        return "velocity"
+    return None

@@ -17,10 +17,11 @@ from simstate.base.places import written_at
 from simstate.scene.cameras import add_cameras
 from simstate.scene.compiler_settings import carry_compiler_settings
 from simstate.scene.contact_sensors import BuiltContacts, add_contacts
+from simstate.scene.entity_model import EntityModel, prepare_entity, users_of
 from simstate.scene.ground import add_ground, add_sun, wants_ground
 from simstate.scene.index import EntityIndex, index_entities
 from simstate.scene.initial import Start, carrying, default_data, unit_quat, vector
-from simstate.scene.load import EntityModel, compile_spec, prepare_entity
+from simstate.scene.load import compile_spec
 from simstate.scene.physics_options import settle
 from simstate.scene.placement import Placement
 from simstate.scene.ray_layout import BuiltRays, build_rays
@@ -206,10 +207,7 @@ def _model_key(name: str, cfg: EntityCfg) -> Hashable:
 
 def _specs(parts: Mapping[str, EntityModel]) -> dict[tuple[str, ...], mujoco.MjSpec]:
     """Return each distinct specification, by the names of the entities that use it."""
-    users: dict[int, list[str]] = {}
-    for name, part in parts.items():
-        users.setdefault(id(part), []).append(name)
-    return {tuple(names): parts[names[0]].spec for names in users.values()}
+    return {tuple(names): parts[names[0]].spec for names in users_of(parts)}
 
 
 def _attach_all(

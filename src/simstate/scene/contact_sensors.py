@@ -20,7 +20,7 @@ from simstate.base.errors import (
     UnknownNameError,
     unknown_name,
 )
-from simstate.scene.load import matching
+from simstate.scene.element_names import matching
 from simstate.scene.scene_cfg import ContactCfg
 
 GROUND = "ground"

@@ -10,8 +10,8 @@ from typing import Literal
 import mujoco
 import numpy as np
 
-from simstate.scene.load import unused_name
-from simstate.scene.objects import OBJECTS
+from simstate.scene.actuators import force_law
+from simstate.scene.element_names import OBJECTS, all_named
 
 TargetKind = Literal["position", "velocity", "effort"]
 """Kind of a target: a joint's position, velocity or effort."""
@@ -163,24 +163,11 @@ class _Names:
         """
         raw = self._raw[kind]
         if not prefix:
-            return _all_named(raw, kind, first)
+            names = all_named(raw[first:], kind, first)
+            return Elements(tuple(names), tuple(range(first, len(raw))))
         ids = self._by_prefix[kind].get(prefix, ())
         start = len(prefix)
         return Elements(tuple(raw[i][start:] for i in ids), tuple(ids))
-
-
-def _all_named(raw: Sequence[str], kind: str, first: int) -> Elements:
-    """Return all elements from id `first` on; unnamed ones get a name."""
-    ids = range(first, len(raw))
-    taken = {raw[i] for i in ids}
-    names: list[str] = []
-    for i in ids:
-        name = raw[i]
-        if not name:
-            name = unused_name(f"{kind}_{i}", taken)
-            taken.add(name)
-        names.append(name)
-    return Elements(tuple(names), tuple(ids))
 
 
 def _index_entity(
@@ -308,7 +295,7 @@ _SERVO_DYNAMICS = (
     mujoco.mjtDyn.mjDYN_FILTER.value,
     mujoco.mjtDyn.mjDYN_FILTEREXACT.value,
 )
-"""Dynamics under which the control stays a target, delayed or not."""
+"""Dynamics under which the control stays a target: none, or a delay."""
 
 
 def _target_inputs(
@@ -341,21 +328,9 @@ def _inputs(model: mujoco.MjModel, actuator: int) -> list[int]:
     spec = int(model.actuator_ctrlspec[actuator])
     if spec:
         return [bit for bit in (_POSITION, _VELOCITY, _EFFORT) if spec & bit]
-    fixed = model.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_FIXED.value
-    gain = float(model.actuator_gainprm[actuator, 0])
-    if not fixed or gain == 0.0:
+    law, dynamics = force_law(model, actuator), model.actuator_dyntype[actuator]
+    if law is None or model.actuator_gainprm[actuator, 0] == 0.0:
         return []
-    bias = model.actuator_biasprm[actuator]
-    if model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_NONE.value:
-        stateless = model.actuator_dyntype[actuator] == mujoco.mjtDyn.mjDYN_NONE.value
-        return [_EFFORT] if stateless else []
-    if model.actuator_biastype[actuator] != mujoco.mjtBias.mjBIAS_AFFINE.value:
-        return []
-    if model.actuator_dyntype[actuator] not in _SERVO_DYNAMICS:
-        return []
-    # <general> written as a servo: the gain must cancel the bias at the target.
-    if bias[1] == -gain and bias[0] == 0.0:
-        return [_POSITION]
-    if bias[2] == -gain and bias[0] == bias[1] == 0.0:
-        return [_VELOCITY]
-    return []
+    known = _SERVO_DYNAMICS[:1] if law == "motor" else _SERVO_DYNAMICS
+    bits = {"motor": _EFFORT, "position": _POSITION, "velocity": _VELOCITY}
+    return [bits[law]] if dynamics in known else []

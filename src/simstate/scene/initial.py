@@ -14,8 +14,8 @@ import torch
 from simstate.base.checks import as_array, check_finite, has_shape
 from simstate.base.errors import InvalidInputError, unknown_name, warn
 from simstate.math.quaternion import UNIT_TOLERANCE
+from simstate.scene.element_names import matching
 from simstate.scene.index import Elements, EntityIndex, places_of
-from simstate.scene.load import matching
 from simstate.scene.placement import Placement
 from simstate.scene.scene_cfg import InitialStateCfg, JointValue
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from simstate.base.checks import instance_of, number, one_of, whole_number
 from simstate.base.errors import InvalidInputError
+from simstate.scene.element_names import matching
 from simstate.scene.initial import vector
-from simstate.scene.load import matching
 from simstate.scene.ray_cfg import RayCastCfg, RayPattern
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from simstate.base.errors import SceneMismatchError
 from simstate.scene.array_comparison import ArrayComparison, FileDifference, Requests
-from simstate.scene.load import EntityModel
+from simstate.scene.entity_model import EntityModel, users_of
 from simstate.scene.model_fields import AT_START
 from simstate.scene.model_rows import ModelRows, element_ids, element_names
 from simstate.scene.placement import Placement
@@ -62,14 +62,14 @@ def verify_scene(
 
     `additions` says that the scene has more than its entities.
     """
-    files = {users[0]: parts[users[0]].configured for users in _users(parts)}
+    files = {users[0]: parts[users[0]].configured for users in users_of(parts)}
     options = {"timestep": scene.timestep, "gravity": scene.gravity, **scene.options}
     given = [name for name, value in options.items() if value is not None]
     check = _Raise(alone=len(parts) == 1 and not additions)
     check(settings_differences(files, model, given))
     ids = element_ids(model)
     matches: dict[str, Match] = {}
-    for users in _users(parts):
+    for users in users_of(parts):
         part = parts[users[0]]
         if part.configured is not part.own:
             check(_configured_differences(users[0], part, scene.entities[users[0]]))
@@ -123,14 +123,6 @@ class _Raise:
             in_file=first.in_file,
             in_scene=first.in_scene,
         )
-
-
-def _users(parts: Mapping[str, EntityModel]) -> Iterable[list[str]]:
-    """Return the names of the entities that share each model."""
-    users: dict[int, list[str]] = {}
-    for name, part in parts.items():
-        users.setdefault(id(part), []).append(name)
-    return users.values()
 
 
 def _configured_differences(

@@ -15,7 +15,7 @@ import mujoco
 import numpy as np
 
 from simstate.base.errors import ModelError
-from simstate.scene.load import unused_name
+from simstate.scene.element_names import unused_name
 from simstate.scene.placement import Placement
 
 WORLD = "world"

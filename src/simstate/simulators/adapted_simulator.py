@@ -12,14 +12,14 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias, overload
+from typing import Any, ClassVar, TypeAlias
 
 import mujoco
 import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.base.checks import check_finite, one_of, whole_number
+from simstate.base.checks import check_finite, whole_number
 from simstate.base.errors import DivergenceError, InvalidInputError
 from simstate.base.ids import Ids, int_list
 from simstate.entity import Entity
@@ -28,7 +28,7 @@ from simstate.scene import SceneCfg
 from simstate.simulation import Simulation
 from simstate.simulators.capabilities import Capabilities, Feature, Missing
 from simstate.simulators.plain_model import ALL_TERMS, Terms
-from simstate.state import State, TensorState, state_dicts
+from simstate.state import EntityTensors, StateSource, TensorState
 from simstate.state.apply import States
 from simstate.world.worlds import worlds_of
 
@@ -79,7 +79,7 @@ class AdaptedEntity:
     is_robot: bool
 
 
-class AdaptedSimulator(ABC):
+class AdaptedSimulator(StateSource, ABC):
     """A simulator that is not ours, behind unified states; a `Simulator`.
 
     Args:
@@ -128,7 +128,7 @@ class AdaptedSimulator(ABC):
     def write(self, qpos: Array, qvel: Array, ids: list[int]) -> None:
         """Put some worlds there; shapes (n, nq) and (n, nv)."""
 
-    def check(self, qpos: Array) -> None:  # noqa: B027  (most hold everything)
+    def check(self, qpos: Array) -> None:
         """Raise InvalidInputError for positions that it cannot hold; (n, nq)."""
 
     @abstractmethod
@@ -167,41 +167,16 @@ class AdaptedSimulator(ABC):
         """
         return self.reference.data.ctrl
 
-    @overload
-    def get_states(
-        self,
-        env_ids: Ids = None,
-        mode: Literal["dict"] = "dict",
-        cameras: bool = True,
-    ) -> list[State]: ...
-    @overload
-    def get_states(
-        self, env_ids: Ids = None, *, mode: Literal["tensor"], cameras: bool = True
-    ) -> TensorState: ...
-    def get_states(
-        self,
-        env_ids: Ids = None,
-        mode: Literal["dict", "tensor"] = "dict",
-        cameras: bool = True,
-    ) -> list[State] | TensorState:
-        """A copy of the unified state, as in `Simulation`; it has no cameras.
-
-        Bodies are where the simulator's own kinematics put them.
-        """
-        one_of("mode", mode, ("dict", "tensor"))
+    def _state_tensors(self, env_ids: Ids, cameras: bool) -> TensorState:
+        """Bodies are where the simulator's own kinematics put them; no cameras."""
         motion = self.read(self._ids(env_ids))
         kept = self.reference.get_states(env_ids, mode="tensor", cameras=False)
-        parts = {
-            group: {
-                name: dataclasses.replace(
-                    part, **self._tensors(self.reference.scene[name], motion)
-                )
-                for name, part in getattr(kept, group).items()
-            }
-            for group in ("objects", "robots")
-        }
-        tensors = dataclasses.replace(kept, **parts)
-        return state_dicts(tensors) if mode == "dict" else tensors
+
+        def follow(name: str, part: EntityTensors) -> EntityTensors:
+            entity = self.reference.scene[name]
+            return dataclasses.replace(part, **self._tensors(entity, motion))
+
+        return kept.converted(follow)
 
     def set_states(self, states: States, env_ids: Ids = None) -> None:
         """Write unified states, whole or in part, as in `Simulation`.

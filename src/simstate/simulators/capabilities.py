@@ -255,9 +255,10 @@ def _fluid(model: mujoco.MjModel, names: ModelNames) -> list[str]:
     ]
 
 
-def _colliding(model: mujoco.MjModel, names: ModelNames) -> list[str]:
+def colliding(model: mujoco.MjModel) -> list[int]:
+    """Return the geoms that may touch another."""
     touching = (model.geom_contype | model.geom_conaffinity) != 0
-    return [names.geom[g] for g in np.flatnonzero(touching)]
+    return [int(g) for g in np.flatnonzero(touching)]
 
 
 _FINDERS: dict[Feature, Callable[[mujoco.MjModel, ModelNames], list[str]]] = {
@@ -312,7 +313,7 @@ _FINDERS: dict[Feature, Callable[[mujoco.MjModel, ModelNames], list[str]]] = {
     "connects and welds": _equalities(
         lambda m, e: m.eq_type[e] in (_EQ.mjEQ_CONNECT.value, _EQ.mjEQ_WELD.value)
     ),
-    "contacts": _colliding,
+    "contacts": lambda model, names: [names.geom[g] for g in colliding(model)],
     "contact pairs": _paired,
     "meshes": _geoms(mujoco.mjtGeom.mjGEOM_MESH),
     "height fields": _geoms(mujoco.mjtGeom.mjGEOM_HFIELD),

@@ -143,63 +143,45 @@ _FEATHERSTONE = Capabilities(
     },
 )
 
+
+def _entry(
+    name: str,
+    title: str,
+    package: str | None,
+    module: str,
+    prefix: str,
+    capabilities: Capabilities,
+) -> SimulatorInfo:
+    """One of simstate's: modules and classes are named alike, the extra as a module."""
+    is_ours = package is None
+    return SimulatorInfo(
+        name=name,
+        title=title,
+        package=package,
+        extra=None if is_ours else module,
+        simulator=None if is_ours else (f"{_HERE}.{module}", f"{prefix}Simulator"),
+        mechanics=(f"{_HERE}.{module}_mechanics", f"{prefix}Mechanics"),
+        capabilities=capabilities,
+    )
+
+
+_THREADS = Capabilities(dtype="float64", batching="threads")
+_WARP = Capabilities(dtype="float32", batching="vectorised")
+
 SIMULATORS: dict[str, SimulatorInfo] = {
     entry.name: entry
     for entry in (
-        SimulatorInfo(
-            name="native",
-            title="simstate, native",
-            package=None,
-            extra=None,
-            simulator=None,
-            mechanics=(f"{_HERE}.simulation_mechanics", "NativeMechanics"),
-            capabilities=Capabilities(dtype="float64", batching="threads"),
+        _entry("native", "simstate, native", None, "simulation", "Native", _THREADS),
+        _entry("warp", "simstate, warp", None, "simulation", "Warp", _WARP),
+        _entry("drake", "Drake", "pydrake", "drake", "Drake", _DRAKE),
+        _entry("mjx", "MJX", "mujoco.mjx", "mjx", "Mjx", _MJX),
+        _entry(
+            "newton", "Newton (MuJoCo solver)", "newton", "newton", "Newton", _NEWTON
         ),
-        SimulatorInfo(
-            name="warp",
-            title="simstate, warp",
-            package=None,
-            extra=None,
-            simulator=None,
-            mechanics=(f"{_HERE}.simulation_mechanics", "WarpMechanics"),
-            capabilities=Capabilities(dtype="float32", batching="vectorised"),
-        ),
-        SimulatorInfo(
-            name="drake",
-            title="Drake",
-            package="pydrake",
-            extra="drake",
-            simulator=(f"{_HERE}.drake", "DrakeSimulator"),
-            mechanics=(f"{_HERE}.drake_mechanics", "DrakeMechanics"),
-            capabilities=_DRAKE,
-        ),
-        SimulatorInfo(
-            name="mjx",
-            title="MJX",
-            package="mujoco.mjx",
-            extra="mjx",
-            simulator=(f"{_HERE}.mjx", "MjxSimulator"),
-            mechanics=(f"{_HERE}.mjx_mechanics", "MjxMechanics"),
-            capabilities=_MJX,
-        ),
-        SimulatorInfo(
-            name="newton",
-            title="Newton (MuJoCo solver)",
-            package="newton",
-            extra="newton",
-            simulator=(f"{_HERE}.newton", "NewtonSimulator"),
-            mechanics=(f"{_HERE}.newton_mechanics", "NewtonMechanics"),
-            capabilities=_NEWTON,
-        ),
-        SimulatorInfo(
-            name="newton-featherstone",
-            title="Newton (Featherstone)",
-            package="newton",
-            extra="newton",
-            simulator=(f"{_HERE}.newton", "NewtonFeatherstoneSimulator"),
-            mechanics=(f"{_HERE}.newton_mechanics", "FeatherstoneMechanics"),
-            capabilities=_FEATHERSTONE,
+        _entry(
+            "newton-featherstone", "Newton (Featherstone)", "newton", "newton",
+            "NewtonFeatherstone", _FEATHERSTONE,
         ),
     )
-}
+}  # fmt: skip
 """Every simulator by the name that `make` and `simstate align` take."""

@@ -33,7 +33,17 @@ from simstate.simulators.plain_model import ALL_TERMS, NO_TERMS, Terms
 _FREE, _BALL = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
 
 
-class DrakeMechanics(AdaptedMechanics):
+_ABSENT: Parameters = {
+    kind: {}
+    for kind in (
+        "gravity compensation", "dry friction", "higher powers of damping",
+        "higher powers of stiffness", "other actuator", "tendon", "fluid",
+    )
+}  # fmt: skip
+"""The kinds of parameters that Drake does not have."""
+
+
+class DrakeMechanics(AdaptedMechanics[DrakeSimulator]):
     """Drake's answers, along MuJoCo's qvel."""
 
     name = "drake"
@@ -54,9 +64,7 @@ class DrakeMechanics(AdaptedMechanics):
 
     def notes(self) -> tuple[str, ...]:
         """Return the elements that Drake's parser reports as ignored."""
-        drake = self.simulator(ALL_TERMS)
-        assert isinstance(drake, DrakeSimulator)
-        return tuple(dict.fromkeys(drake.drake.messages))
+        return tuple(dict.fromkeys(self.simulator(ALL_TERMS).drake.messages))
 
     def com(self, state: MechanicalState) -> Array:
         """By CalcCenterOfMassInBodyFrame."""
@@ -120,16 +128,14 @@ class DrakeMechanics(AdaptedMechanics):
         if super().step(state, terms) is None:
             return None
         drake = self.simulator(terms)
-        assert isinstance(drake, DrakeSimulator)
         turn = self._coordinates.velocity_map(state.qpos)
         after = turn.T @ drake.drake.plant.GetVelocities(drake.contexts[0])
         return (after - state.qvel) / drake.timestep
 
     def parameters(self) -> Parameters:
         """Return the parameters of the plant."""
-        drake = self.simulator(ALL_TERMS)
-        assert isinstance(drake, DrakeSimulator)
-        return _Reader(drake.drake, self._drake, self._context).read()
+        full = self.simulator(ALL_TERMS).drake
+        return _Reader(full, self._drake, self._context).read()
 
 
 class _Reader:
@@ -141,18 +147,11 @@ class _Reader:
 
     def read(self) -> Parameters:
         """Return all parameters that Drake reports."""
-        nothing: dict[str, Array] = {}
         return {
+            **_ABSENT,
             **self._bodies(),
             **self._joints(),
             **self._drives(),
-            "gravity compensation": nothing,
-            "dry friction": nothing,
-            "higher powers of damping": nothing,
-            "higher powers of stiffness": nothing,
-            "other actuator": nothing,
-            "tendon": nothing,
-            "fluid": nothing,
             "equality": self._equalities(),
             "gravity": {"gravity": self.drake.plant.gravity_field().gravity_vector()},
             "time step": {"timestep": np.array([self.full.plant.time_step()])},

@@ -13,6 +13,7 @@ Drake has a place for it is added here: servos and motors with their limits, spr
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -113,8 +114,6 @@ class DrakeModel:
 
     def _simplified(self) -> mujoco.MjModel:
         """The model without the terms that are switched off."""
-        import copy
-
         model = copy.copy(self.model)
         if "joint limits" not in self.terms:
             model.jnt_limited[:] = 0

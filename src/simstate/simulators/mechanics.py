@@ -10,12 +10,14 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import mujoco
 import numpy as np
+import torch
 
+from simstate.simulation import Simulation
 from simstate.simulators.adapted_simulator import AdaptedSimulator, Array, BodyStates
-from simstate.simulators.capabilities import Capabilities
 from simstate.simulators.parameters import Parameters, parameters_of
 from simstate.simulators.parameters.scene_parameters import step_as
 from simstate.simulators.plain_model import Terms, switch_off
@@ -31,6 +33,12 @@ class MechanicalState:
     """MuJoCo's generalised velocities; shape (nv,)."""
     ctrl: Array
     """MuJoCo's controls; shape (nu,)."""
+
+    def write_to(self, sim: Simulation) -> None:
+        """Reset a simulation, and bring its first world to the state."""
+        sim.reset()
+        for field in ("qpos", "qvel", "ctrl"):
+            getattr(sim.data, field)[0] = torch.as_tensor(getattr(self, field))
 
 
 class Mechanics(ABC):
@@ -183,19 +191,17 @@ class MujocoMechanics(Mechanics):
         return (data.qvel - state.qvel) / model.opt.timestep
 
 
-MakeSimulator = Callable[[Terms], AdaptedSimulator]
+S = TypeVar("S", bound=AdaptedSimulator)
 
 
-class AdaptedMechanics(Mechanics):
+class AdaptedMechanics(Mechanics, Generic[S]):
     """Base of adapters: steps and motions by simulators with some of the terms."""
 
-    capabilities: Capabilities
-
-    def __init__(self, make: MakeSimulator) -> None:
+    def __init__(self, make: Callable[[Terms], S]) -> None:
         self._make = make
-        self._made: dict[Terms, AdaptedSimulator] = {}
+        self._made: dict[Terms, S] = {}
 
-    def simulator(self, terms: Terms) -> AdaptedSimulator:
+    def simulator(self, terms: Terms) -> S:
         """The simulator of one world with these terms, made once."""
         if terms not in self._made:
             self._made[terms] = self._make(terms)

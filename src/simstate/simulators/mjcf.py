@@ -15,8 +15,10 @@ from xml.etree import ElementTree
 import mujoco
 import numpy as np
 
+from simstate.scene.physics_options import option_word
 from simstate.simulators.mjcf_actuators import add_actuators
 from simstate.simulators.mjcf_parts import (
+    SOLIMP,
     ModelNames,
     add_equalities,
     add_pairs,
@@ -47,9 +49,6 @@ _SIZES = {
     "cylinder": 2,
     "box": 3,
 }
-_SOLIMP = (0.9, 0.95, 0.001, 0.5, 2.0)
-"""MuJoCo's default impedance of constraints."""
-_INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast")
 
 
 @dataclass(frozen=True)
@@ -151,9 +150,10 @@ class _Writer:
             "option",
             timestep=numbers(opt.timestep),
             gravity=numbers(opt.gravity),
-            integrator=_INTEGRATORS[int(opt.integrator)],
-            cone=("pyramidal", "elliptic")[int(opt.cone)],
-            solver=("PGS", "CG", "Newton")[int(opt.solver)],
+            **{
+                name: option_word(name, getattr(opt, name))
+                for name in ("integrator", "cone", "solver")
+            },
         )
         for name in (
             *("density", "viscosity", "wind", "impratio", "tolerance", "iterations"),
@@ -240,9 +240,9 @@ class _Writer:
             element.set("range", numbers(model.jnt_range[joint]))
         set_differing(element, "margin", model.jnt_margin[joint], 0.0)
         set_differing(element, "solreflimit", model.jnt_solref[joint], (0.02, 1.0))
-        set_differing(element, "solimplimit", model.jnt_solimp[joint], _SOLIMP)
+        set_differing(element, "solimplimit", model.jnt_solimp[joint], SOLIMP)
         set_differing(element, "solreffriction", model.dof_solref[dof], (0.02, 1.0))
-        set_differing(element, "solimpfriction", model.dof_solimp[dof], _SOLIMP)
+        set_differing(element, "solimpfriction", model.dof_solimp[dof], SOLIMP)
         if model.jnt_actfrclimited[joint]:
             element.set("actuatorfrclimited", "true")
             element.set("actuatorfrcrange", numbers(model.jnt_actfrcrange[joint]))
@@ -295,7 +295,7 @@ class _Writer:
             ("priority", model.geom_priority[geom], 0),
             ("solmix", model.geom_solmix[geom], 1.0),
             ("solref", model.geom_solref[geom], (0.02, 1.0)),
-            ("solimp", model.geom_solimp[geom], _SOLIMP),
+            ("solimp", model.geom_solimp[geom], SOLIMP),
             ("margin", model.geom_margin[geom], 0.0),
             ("gap", model.geom_gap[geom], 0.0),
         ):

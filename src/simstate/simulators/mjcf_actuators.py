@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
 from xml.etree import ElementTree
 
 import mujoco
 
+from simstate.scene.actuators import force_law
 from simstate.simulators.mjcf_parts import (
     ModelNames,
     numbers,
@@ -15,46 +17,25 @@ from simstate.simulators.mjcf_parts import (
 
 Element = ElementTree.Element
 
-_TRANSMISSIONS = {
-    mujoco.mjtTrn.mjTRN_JOINT.value: "joint",
-    mujoco.mjtTrn.mjTRN_JOINTINPARENT.value: "jointinparent",
-    mujoco.mjtTrn.mjTRN_TENDON.value: "tendon",
-}
-_PLACES = tuple(
-    kind.value
-    for kind in (
-        mujoco.mjtTrn.mjTRN_SITE,
-        mujoco.mjtTrn.mjTRN_BODY,
-        mujoco.mjtTrn.mjTRN_SLIDERCRANK,
-    )
-)
+_TRN, _DYN = mujoco.mjtTrn, mujoco.mjtDyn
+_GAIN, _BIAS = mujoco.mjtGain, mujoco.mjtBias
+_NO_DYNAMICS = _DYN.mjDYN_NONE.value
+
+
+def _words(*kinds: Any) -> dict[int, str]:
+    """Return the words of MJCF for members of one of MuJoCo's enumerations."""
+    return {kind.value: kind.name.partition("_")[2].lower() for kind in kinds}
+
+
+_TRANSMISSIONS = _words(_TRN.mjTRN_JOINT, _TRN.mjTRN_JOINTINPARENT, _TRN.mjTRN_TENDON)
+_PLACES = _words(_TRN.mjTRN_SITE, _TRN.mjTRN_BODY, _TRN.mjTRN_SLIDERCRANK)
 """Transmissions that act at places, and not on a joint or a tendon."""
-_DYNAMICS = {
-    kind.value: kind.name.removeprefix("mjDYN_").lower()
-    for kind in (
-        mujoco.mjtDyn.mjDYN_NONE,
-        mujoco.mjtDyn.mjDYN_INTEGRATOR,
-        mujoco.mjtDyn.mjDYN_FILTER,
-        mujoco.mjtDyn.mjDYN_FILTEREXACT,
-        mujoco.mjtDyn.mjDYN_MUSCLE,
-    )
-}
-_GAINS = {
-    kind.value: kind.name.removeprefix("mjGAIN_").lower()
-    for kind in (
-        mujoco.mjtGain.mjGAIN_FIXED,
-        mujoco.mjtGain.mjGAIN_AFFINE,
-        mujoco.mjtGain.mjGAIN_MUSCLE,
-    )
-}
-_BIASES = {
-    kind.value: kind.name.removeprefix("mjBIAS_").lower()
-    for kind in (
-        mujoco.mjtBias.mjBIAS_NONE,
-        mujoco.mjtBias.mjBIAS_AFFINE,
-        mujoco.mjtBias.mjBIAS_MUSCLE,
-    )
-}
+_DYNAMICS = _words(
+    _DYN.mjDYN_NONE, _DYN.mjDYN_INTEGRATOR, _DYN.mjDYN_FILTER, _DYN.mjDYN_FILTEREXACT,
+    _DYN.mjDYN_MUSCLE,
+)  # fmt: skip
+_GAINS = _words(_GAIN.mjGAIN_FIXED, _GAIN.mjGAIN_AFFINE, _GAIN.mjGAIN_MUSCLE)
+_BIASES = _words(_BIAS.mjBIAS_NONE, _BIAS.mjBIAS_AFFINE, _BIAS.mjBIAS_MUSCLE)
 
 
 def add_actuators(
@@ -193,18 +174,8 @@ def _set_ranges(element: Element, model: mujoco.MjModel, actuator: int) -> None:
 def actuator_kind(model: mujoco.MjModel, actuator: int) -> str | None:
     """One of "motor", "position" and "velocity"; None for any other actuator."""
     single = model.actuator_ctrlnum[actuator] == model.actuator_outnum[actuator] == 1
-    static = model.actuator_dyntype[actuator] == mujoco.mjtDyn.mjDYN_NONE.value
-    fixed = model.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_FIXED.value
-    if not (single and static and fixed):
+    law = force_law(model, actuator)
+    is_scaled = law == "motor" and model.actuator_gainprm[actuator, 0] != 1.0
+    if not single or is_scaled or model.actuator_dyntype[actuator] != _NO_DYNAMICS:
         return None
-    gain = float(model.actuator_gainprm[actuator, 0])
-    bias = model.actuator_biasprm[actuator]
-    if model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_NONE.value:
-        return "motor" if gain == 1.0 else None
-    if model.actuator_biastype[actuator] != mujoco.mjtBias.mjBIAS_AFFINE.value:
-        return None
-    if bias[0] == 0.0 and bias[1] == -gain:
-        return "position"
-    if bias[0] == bias[1] == 0.0 and bias[2] == -gain:
-        return "velocity"
-    return None
+    return law

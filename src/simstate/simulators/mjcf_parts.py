@@ -9,11 +9,12 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
 
-from simstate.scene.load import unused_name
+from simstate.scene.element_names import all_named
 
 Element = ElementTree.Element
 
-_SOLIMP = (0.9, 0.95, 0.001, 0.5, 2.0)
+SOLIMP = (0.9, 0.95, 0.001, 0.5, 2.0)
+"""MuJoCo's default impedance of constraints."""
 
 
 class ModelNames:
@@ -34,12 +35,7 @@ def _names(
     model: mujoco.MjModel, kind: mujoco.mjtObj, count: int, word: str
 ) -> list[str]:
     raw = [mujoco.mj_id2name(model, kind.value, i) or "" for i in range(count)]
-    taken = set(raw)
-    for i, name in enumerate(raw):
-        if not name:
-            raw[i] = unused_name(f"{word}_{i}", taken)
-            taken.add(raw[i])
-    return raw
+    return all_named(raw, word)
 
 
 def numbers(values: ArrayLike) -> str:
@@ -135,9 +131,9 @@ def _set_tendon(element: Element, model: mujoco.MjModel, tendon: int) -> None:
         element.set("actuatorfrcrange", numbers(model.tendon_actfrcrange[tendon]))
     for attribute, array, default in (
         ("solreflimit", model.tendon_solref_lim, (0.02, 1.0)),
-        ("solimplimit", model.tendon_solimp_lim, _SOLIMP),
+        ("solimplimit", model.tendon_solimp_lim, SOLIMP),
         ("solreffriction", model.tendon_solref_fri, (0.02, 1.0)),
-        ("solimpfriction", model.tendon_solimp_fri, _SOLIMP),
+        ("solimpfriction", model.tendon_solimp_fri, SOLIMP),
     ):
         set_differing(element, attribute, array[tendon], default)
 
@@ -190,7 +186,7 @@ def add_equalities(
         if not model.eq_active0[equality]:
             element.set("active", "false")
         set_differing(element, "solref", model.eq_solref[equality], (0.02, 1.0))
-        set_differing(element, "solimp", model.eq_solimp[equality], _SOLIMP)
+        set_differing(element, "solimp", model.eq_solimp[equality], SOLIMP)
     return left_out
 
 

@@ -31,7 +31,7 @@ _forward: Any = jax.jit(mjx.forward)
 _step: Any = jax.jit(mjx.step)
 
 
-class MjxMechanics(AdaptedMechanics):
+class MjxMechanics(AdaptedMechanics[MjxSimulator]):
     """MJX's evaluation. Each set of terms compiles a separate function."""
 
     name = "mjx"
@@ -44,36 +44,31 @@ class MjxMechanics(AdaptedMechanics):
         """MJX's data at a state, without actuators, constraints and contacts."""
         key = state.qpos.tobytes() + state.qvel.tobytes()
         if self._known[0] != key:
-            simulator = self._mjx(NO_TERMS)
+            simulator = self.simulator(NO_TERMS)
             blank = mjx.make_data(simulator.mjx_model)
             data = blank.replace(qpos=jnp.array(state.qpos), qvel=jnp.array(state.qvel))
             self._known = (key, _forward(simulator.mjx_model, data))
         return self._known[1]
 
-    def _mjx(self, terms: Terms) -> MjxSimulator:
-        simulator = self.simulator(terms)
-        assert isinstance(simulator, MjxSimulator)
-        return simulator
-
     def step(self, state: MechanicalState, terms: Terms) -> Array:
         """By mjx.step."""
-        model = self._mjx(terms).mjx_model
+        model = self.simulator(terms).mjx_model
         data = mjx.make_data(model).replace(
             qpos=jnp.array(state.qpos),
             qvel=jnp.array(state.qvel),
             ctrl=jnp.array(state.ctrl),
         )
         after = field(_step(model, data), "qvel")
-        return (after - state.qvel) / self._mjx(terms).timestep
+        return (after - state.qvel) / self.simulator(terms).timestep
 
     def com(self, state: MechanicalState) -> Array:
         """xipos."""
         com = field(self._at(state), "xipos")
-        return of_masses(self._mjx(NO_TERMS).model, com)
+        return of_masses(self.simulator(NO_TERMS).model, com)
 
     def jacobian(self, state: MechanicalState) -> Array:
         """By mjx.jac at the bodies' origins."""
-        simulator, data = self._mjx(NO_TERMS), self._at(state)
+        simulator, data = self.simulator(NO_TERMS), self._at(state)
         nbody, nv = simulator.model.nbody, simulator.model.nv
         found = np.zeros((nbody, 6, nv))
         positions = field(data, "xpos")
@@ -86,7 +81,7 @@ class MjxMechanics(AdaptedMechanics):
 
     def mass_matrix(self, state: MechanicalState) -> Array:
         """By mjx.full_m."""
-        model = self._mjx(NO_TERMS).mjx_model
+        model = self.simulator(NO_TERMS).mjx_model
         return np.asarray(mjx.full_m(model, self._at(state)), dtype=np.float64)
 
     def bias(self, state: MechanicalState) -> Array:
@@ -103,7 +98,7 @@ class MjxMechanics(AdaptedMechanics):
 
     def parameters(self) -> Parameters:
         """Return the parameters of MJX's model, written to a MuJoCo model."""
-        simulator = self._mjx(ALL_TERMS)
+        simulator = self.simulator(ALL_TERMS)
         model, held = plain_model(simulator.model), simulator.mjx_model
         for name in _FIELDS:
             array = getattr(model, name)

@@ -31,7 +31,7 @@ from simstate.simulators.parameters import Parameters, parameters_of
 from simstate.simulators.plain_model import ALL_TERMS, NO_TERMS, Terms, plain_model
 
 
-class NewtonMechanics(AdaptedMechanics):
+class NewtonMechanics(AdaptedMechanics[NewtonSimulator]):
     """Newton with its MuJoCo solver.
 
     Motions are by Newton's kinematics and steps by its solver; matrices and forces are
@@ -44,7 +44,6 @@ class NewtonMechanics(AdaptedMechanics):
     def __init__(self, scene: SceneCfg | mujoco.MjModel) -> None:
         super().__init__(lambda terms: NewtonSimulator(scene, terms=terms))
         simulator = self.simulator(ALL_TERMS)
-        assert isinstance(simulator, NewtonSimulator)
         self._model, own = simulator.model, simulator.solver.mj_model
         if not np.array_equal(own.jnt_type, self._model.jnt_type):
             raise ModelError("Newton's solver has the joints in another order.")
@@ -52,15 +51,12 @@ class NewtonMechanics(AdaptedMechanics):
 
     def _with_controls(self, state: MechanicalState) -> MechanicalState:
         """A state with the controls of the actuators that Newton has."""
-        simulator = self.simulator(ALL_TERMS)
-        assert isinstance(simulator, NewtonSimulator)
-        return replace(state, ctrl=state.ctrl[simulator.newton.columns])
+        columns = self.simulator(ALL_TERMS).newton.columns
+        return replace(state, ctrl=state.ctrl[columns])
 
     def notes(self) -> tuple[str, ...]:
         """Return the output of Newton's parser."""
-        simulator = self.simulator(ALL_TERMS)
-        assert isinstance(simulator, NewtonSimulator)
-        return tuple(dict.fromkeys(simulator.newton.messages))
+        return tuple(dict.fromkeys(self.simulator(ALL_TERMS).newton.messages))
 
     def com(self, state: MechanicalState) -> Array:
         """xipos of the solver's model."""
@@ -91,7 +87,6 @@ class NewtonMechanics(AdaptedMechanics):
         if super().step(state, terms) is None:
             return None
         simulator = self.simulator(terms)
-        assert isinstance(simulator, NewtonSimulator)
         after = simulator.solver.mj_data.qvel
         return (after - state.qvel) / simulator.timestep
 
@@ -123,7 +118,7 @@ def _geom_name(label: str, names: list[str]) -> str:
     return max(found, key=len) if found else label
 
 
-class FeatherstoneMechanics(AdaptedMechanics):
+class NewtonFeatherstoneMechanics(AdaptedMechanics[NewtonFeatherstoneSimulator]):
     """Newton with its Featherstone solver."""
 
     name = "newton-featherstone"
@@ -132,22 +127,15 @@ class FeatherstoneMechanics(AdaptedMechanics):
     def __init__(self, scene: SceneCfg | mujoco.MjModel) -> None:
         super().__init__(lambda terms: NewtonFeatherstoneSimulator(scene, terms=terms))
 
-    def _newton(self, terms: Terms) -> NewtonSimulator:
-        simulator = self.simulator(terms)
-        assert isinstance(simulator, NewtonSimulator)
-        return simulator
-
     def _at(self, state: MechanicalState, terms: Terms) -> tuple[NewtonSimulator, Any]:
         """A simulator at a state, and its Newton state."""
-        simulator = self._newton(terms)
+        simulator = self.simulator(terms)
         simulator.write(state.qpos[None], state.qvel[None], [0])
         return simulator, simulator.states[0]
 
     def notes(self) -> tuple[str, ...]:
         """Return the output of Newton's parser."""
-        simulator = self.simulator(ALL_TERMS)
-        assert isinstance(simulator, NewtonSimulator)
-        return tuple(dict.fromkeys(simulator.newton.messages))
+        return tuple(dict.fromkeys(self.simulator(ALL_TERMS).newton.messages))
 
     def com(self, state: MechanicalState) -> Array:
         """By body_com at Newton's own poses."""
@@ -185,5 +173,5 @@ class FeatherstoneMechanics(AdaptedMechanics):
 
     def parameters(self) -> Parameters:
         """Return the parameters of Newton's model."""
-        simulator = self._newton(ALL_TERMS)
+        simulator = self.simulator(ALL_TERMS)
         return read_parameters(simulator.newton, simulator.timestep)

@@ -21,24 +21,25 @@ UNLIMITED = 1e6
 """Newton's own number for no limit."""
 
 
+_ABSENT: Parameters = {
+    kind: {}
+    for kind in (
+        "gravity compensation", "dry friction", "higher powers of damping",
+        "higher powers of stiffness", "spring stiffness", "force limit",
+        "other actuator", "tendon", "fluid", "equality",
+    )
+}  # fmt: skip
+"""The kinds of parameters that the Featherstone solver does not use."""
+
+
 def read_parameters(scene: NewtonModel, timestep: float) -> Parameters:
     """Everything that the Featherstone solver uses, in MuJoCo's frames."""
-    nothing: dict[str, Array] = {}
     gravity = scene.newton_model.gravity.numpy().reshape(-1)[:3].astype(np.float64)
     return {
+        **_ABSENT,
         **_bodies(scene),
         **_joints(scene),
         **_drives(scene),
-        "gravity compensation": nothing,
-        "dry friction": nothing,
-        "higher powers of damping": nothing,
-        "higher powers of stiffness": nothing,
-        "spring stiffness": nothing,
-        "force limit": nothing,
-        "other actuator": nothing,
-        "tendon": nothing,
-        "fluid": nothing,
-        "equality": nothing,
         "gravity": {"gravity": gravity},
         "time step": {"timestep": np.array([timestep])},
         "integrator": {"the scene": np.array([EXPLICIT_EULER])},

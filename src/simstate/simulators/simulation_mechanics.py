@@ -7,7 +7,6 @@ from typing import Literal
 
 import mujoco
 import numpy as np
-import torch
 from torch import Tensor
 
 from simstate.scene import SceneCfg, build_scene
@@ -34,13 +33,7 @@ class SimulationMechanics(Mechanics):
             switch_off(model, terms)
             self._made[terms] = Simulation(model, 1, engine=self.engine)
         sim = self._made[terms]
-        sim.reset()
-        for field, values in (
-            ("qpos", state.qpos),
-            ("qvel", state.qvel),
-            ("ctrl", state.ctrl),
-        ):
-            getattr(sim.data, field)[0] = torch.as_tensor(values)
+        state.write_to(sim)
         return sim
 
     def parameters(self) -> Parameters:

@@ -105,11 +105,7 @@ def mapped(
             return part
         return maps[name].to_ours(part) if back else maps[name].to_theirs(part)
 
-    return dataclasses.replace(
-        state,
-        objects={name: convert(name, part) for name, part in state.objects.items()},
-        robots={name: convert(name, part) for name, part in state.robots.items()},
-    )
+    return state.converted(convert)
 
 
 def carry(
@@ -169,11 +165,7 @@ def _with_targets(present: TensorState, wanted: TensorState) -> TensorState:
             dof_vel_target=source.dof_vel_target,
         )
 
-    return dataclasses.replace(
-        present,
-        objects={name: aim(name, part) for name, part in present.objects.items()},
-        robots={name: aim(name, part) for name, part in present.robots.items()},
-    )
+    return present.converted(aim)
 
 
 def joint_maps(alignment: SimulatorAlignment) -> dict[str, JointMap]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Literal, Protocol, overload
 
-from simstate.base.ids import Index, Selection
+from simstate.base.checks import one_of
+from simstate.base.ids import Ids, Index, Selection
 from simstate.engine import OneTorchThread
 from simstate.entity.host import Host
 from simstate.state.apply import write_states
@@ -38,6 +39,7 @@ __all__ = [
     "RobotState",
     "Snapshot",
     "State",
+    "StateSource",
     "TensorState",
     "diff",
     "read_states",
@@ -54,6 +56,40 @@ class ImageSource(Protocol):
     def tensors(self, index: Index) -> CameraTensors:
         """Images and geometry of some worlds, copies."""
         ...
+
+
+class StateSource:
+    """A simulation, or another simulator, whose unified state can be read."""
+
+    @overload
+    def get_states(
+        self,
+        env_ids: Ids = None,
+        mode: Literal["dict"] = "dict",
+        cameras: bool = True,
+    ) -> list[State]: ...
+    @overload
+    def get_states(
+        self, env_ids: Ids = None, *, mode: Literal["tensor"], cameras: bool = True
+    ) -> TensorState: ...
+    def get_states(
+        self,
+        env_ids: Ids = None,
+        mode: Literal["dict", "tensor"] = "dict",
+        cameras: bool = True,
+    ) -> list[State] | TensorState:
+        """Return a copy of the unified state: dictionaries, or tensors with names.
+
+        Positions and velocities are those of link origins along world axes; see
+        `simstate.state.types`. `cameras=False` leaves the images out.
+        """
+        one_of("mode", mode, ("dict", "tensor"))
+        tensors = self._state_tensors(env_ids, cameras)
+        return state_dicts(tensors) if mode == "dict" else tensors
+
+    def _state_tensors(self, env_ids: Ids, cameras: bool) -> TensorState:
+        """Return the unified state of some worlds as tensors."""
+        raise NotImplementedError
 
 
 def read_states(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, cast
@@ -121,6 +121,16 @@ class TensorState:
     def entities(self) -> dict[str, EntityTensors]:
         """Objects and robots together, by name."""
         return {**self.objects, **self.robots}
+
+    def converted(
+        self, convert: Callable[[str, EntityTensors], EntityTensors]
+    ) -> TensorState:
+        """Return the state with each entity's, given with its name, converted."""
+        return replace(
+            self,
+            objects={name: convert(name, part) for name, part in self.objects.items()},
+            robots={name: convert(name, part) for name, part in self.robots.items()},
+        )
 
 
 _LINKS = {

@@ -9,17 +9,10 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from simstate.engine.engine import model_value
+from simstate.scene.element_names import OBJECTS_OF_FIELDS
 from simstate.state.fingerprint import differences, fingerprint
 
-_OWNERS = {
-    "body_": mujoco.mjtObj.mjOBJ_BODY,
-    "jnt_": mujoco.mjtObj.mjOBJ_JOINT,
-    "geom_": mujoco.mjtObj.mjOBJ_GEOM,
-    "site_": mujoco.mjtObj.mjOBJ_SITE,
-    "tendon_": mujoco.mjtObj.mjOBJ_TENDON,
-    "actuator_": mujoco.mjtObj.mjOBJ_ACTUATOR,
-    "eq_": mujoco.mjtObj.mjOBJ_EQUALITY,
-}
 _NONE = "not there"
 _MOST = 5
 """Elements that are named of each field."""
@@ -57,7 +50,7 @@ def model_changes(then: mujoco.MjModel, now: mujoco.MjModel) -> list[str]:
 
 def _changes_of(name: str, then: mujoco.MjModel, now: mujoco.MjModel) -> list[str]:
     """Return the elements by which a field differs, by name."""
-    old, new = (np.asarray(_value(model, name)) for model in (then, now))
+    old, new = (np.asarray(model_value(model, name)) for model in (then, now))
     if old.shape != new.shape:
         return [f"{name} has the shape {new.shape}, it had {old.shape}"]
     places = np.argwhere(~((old == new) | ((old != old) & (new != new))))
@@ -71,20 +64,14 @@ def _changes_of(name: str, then: mujoco.MjModel, now: mujoco.MjModel) -> list[st
     return lines
 
 
-def _value(model: mujoco.MjModel, name: str) -> Any:
-    return getattr(model.opt, name[4:]) if name[:4] == "opt." else getattr(model, name)
-
-
 def _element(model: mujoco.MjModel, name: str, place: np.ndarray) -> str:
     """The element that an index belongs to, and the component."""
     if not len(place):
         return ""
     rest = "".join(f"[{k}]" for k in place[1:])
-    if name.startswith("dof_"):
-        joint = int(model.dof_jntid[place[0]])
-        return f" of {mujoco.mj_id2name(model, 3, joint) or joint}{rest}"
-    for prefix, kind in _OWNERS.items():
-        if name.startswith(prefix):
-            found = mujoco.mj_id2name(model, kind.value, int(place[0]))
-            return f" of {found or place[0]}{rest}"
-    return f"[{place[0]}]{rest}"
+    kind = name.partition("_")[0]
+    if kind not in OBJECTS_OF_FIELDS:
+        return f"[{place[0]}]{rest}"
+    row = int(model.dof_jntid[place[0]] if kind == "dof" else place[0])
+    found = mujoco.mj_id2name(model, OBJECTS_OF_FIELDS[kind].value, row)
+    return f" of {found or row}{rest}"

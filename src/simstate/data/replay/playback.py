@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from simstate.env import Env, tasks
 from simstate.env.env_recorder import AFTER
 from simstate.env.settings import described, settings_of
 from simstate.record import Recording
-from simstate.record.recording_file import BlockPlace
+from simstate.record.recorded_blocks import BlockPlace
 from simstate.simulation import Simulation
 from simstate.simulators.adapted_simulator import AdaptedSimulator
 from simstate.simulators.borrowed_stepper import borrowed_stepper
@@ -63,10 +64,9 @@ def replay(
             f"Give worlds or task, not both: got {type(worlds).__name__} and {task!r}.",
             name="task",
         )
-    found = _opened(recording)
     if simulator is not None and engine is None and worlds is None:
         engine = "native"
-    try:
+    with _opened(recording) as found:
         if task is not None and found.kind == "env":
             cfg = tasks.find(task).env_cfg()
             worlds = env_for(found, engine_for(found, engine, threads), cfg)
@@ -75,9 +75,6 @@ def replay(
             return _Comparison(player, tolerance).run()
         with borrowed_stepper(player.sim, simulator) as other:
             return _Comparison(player, tolerance, other.name).run()
-    finally:
-        if not isinstance(recording, Recording):
-            found.close()
 
 
 def branch(
@@ -103,8 +100,7 @@ def branch(
         raise InvalidInputError(
             "Say where to branch: time= [s] or step=, one of them.", name="time"
         )
-    found = _opened(recording)
-    try:
+    with _opened(recording) as found:
         if time is not None:
             step = _step_at(found, time)
         assert step is not None
@@ -116,13 +112,13 @@ def branch(
         player = player_for(found, worlds, engine, None, task)
         player.go_to(step)
         return player.worlds
-    finally:
-        if not isinstance(recording, Recording):
-            found.close()
 
 
-def _opened(recording: str | Path | Recording) -> Recording:
-    return recording if isinstance(recording, Recording) else Recording(recording)
+def _opened(recording: str | Path | Recording) -> AbstractContextManager[Recording]:
+    """Open a file while the context is entered; a recording stays open."""
+    if isinstance(recording, Recording):
+        return nullcontext(recording)
+    return Recording(recording)
 
 
 def player_for(

@@ -8,9 +8,13 @@ import mujoco
 
 from simstate.entity import SceneEntities
 from simstate.entity.explanation.actuator_meanings import explain_actuator
-from simstate.entity.explanation.element import FIELDS, ElementInfo, Explanation
+from simstate.entity.explanation.element import (
+    FIELDS,
+    ElementInfo,
+    ElementNames,
+    Explanation,
+)
 from simstate.entity.explanation.joint_meanings import explain_body, explain_joint
-from simstate.entity.explanation.names import ElementNames
 from simstate.entity.host import Host
 from simstate.scene import EntityIndex, SceneCfg, build_scene
 from simstate.scene.build import WHOLE_MODEL

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import mujoco
 
-from simstate.entity.explanation.element import ElementInfo
-from simstate.entity.explanation.names import ElementNames
+from simstate.entity.explanation.element import ElementInfo, ElementNames
 from simstate.entity.explanation.transmissions import Transmission, transmission
+from simstate.scene.actuators import force_law
 
 _DYN, _GAIN, _BIAS = mujoco.mjtDyn, mujoco.mjtGain, mujoco.mjtBias
 _FILTERS = (_DYN.mjDYN_FILTER.value, _DYN.mjDYN_FILTEREXACT.value)
@@ -79,23 +79,21 @@ def actuator_kind(model: mujoco.MjModel, actuator: int) -> str:
     }
     if gain in by_gain:
         return by_gain[gain]
-    none = _DYN.mjDYN_NONE.value
-    affine = bias == _BIAS.mjBIAS_AFFINE.value
+    is_direct = dyn == _DYN.mjDYN_NONE.value
     k0, k1, k2 = (float(x) for x in model.actuator_gainprm[actuator][:3])
-    b0, b1, b2 = (float(x) for x in model.actuator_biasprm[actuator][:3])
+    affine = bias == _BIAS.mjBIAS_AFFINE.value
     if gain == _GAIN.mjGAIN_AFFINE.value and not affine:
-        return "damper" if k0 == k1 == 0 and k2 <= 0 and dyn == none else "general"
-    if gain != _GAIN.mjGAIN_FIXED.value:
+        return "damper" if k0 == k1 == 0 and k2 <= 0 and is_direct else "general"
+    law = force_law(model, actuator)
+    if law == "motor":
+        return "motor" if is_direct else "general"
+    if gain != _GAIN.mjGAIN_FIXED.value or not affine:
         return "general"
-    if bias == _BIAS.mjBIAS_NONE.value:
-        return "motor" if dyn == none else "general"
-    if not affine:
-        return "general"
-    if b0 == 0 and b1 == -k0 != 0:
+    if law == "position" and k0 != 0:
         if dyn == _DYN.mjDYN_INTEGRATOR.value:
             return "intvelocity"
-        return "position" if dyn == none or dyn in _FILTERS else "general"
-    if b0 == b1 == 0 and b2 == -k0 != 0 and (dyn == none or dyn in _FILTERS):
+        return "position" if is_direct or dyn in _FILTERS else "general"
+    if law == "velocity" and k0 != 0 and (is_direct or dyn in _FILTERS):
         return "velocity"
     pressure = int(model.actuator_ctrlspec[actuator]) == _PRESSURE
     return "cylinder" if pressure else "general"

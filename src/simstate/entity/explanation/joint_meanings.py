@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
-from simstate.entity.explanation.element import ElementInfo
-from simstate.entity.explanation.names import ElementNames
+from simstate.entity.explanation.element import ElementInfo, ElementNames
 
 _XYZ = "xyz"
 

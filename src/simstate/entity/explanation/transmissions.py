@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import mujoco
 
-from simstate.entity.explanation.names import ElementNames
+from simstate.entity.explanation.element import ElementNames
 
 _TRN = mujoco.mjtTrn
 _FREE, _BALL = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value

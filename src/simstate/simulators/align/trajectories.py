@@ -67,13 +67,7 @@ def simulator_run(
 def _simulation_run(
     sim: Simulation, start: MechanicalState, steps: list[int]
 ) -> SimulatorRun:
-    sim.reset()
-    for field, values in (
-        ("qpos", start.qpos),
-        ("qvel", start.qvel),
-        ("ctrl", start.ctrl),
-    ):
-        getattr(sim.data, field)[0] = torch.as_tensor(values)
+    start.write_to(sim)
 
     def look() -> tuple[Array, Array, Array]:
         fields = (sim.data.qpos, sim.data.qvel, sim.data.xpos)

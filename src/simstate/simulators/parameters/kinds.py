@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from simstate.scene.physics_options import OPTION_WORDS
 from simstate.simulators.adapted_simulator import Array
 from simstate.simulators.parameters.actuator_parameters import (
     of_drives,
@@ -148,10 +149,7 @@ KINDS: dict[str, ParameterKind] = {
         write_integrator,
         absent=None,
         labels={
-            0.0: "Euler",
-            1.0: "RK4",
-            2.0: "implicit",
-            3.0: "implicitfast",
+            **{float(k): word for word, k in OPTION_WORDS["integrator"].items()},
             EXPLICIT_EULER: "Euler with explicit dampers",
             IMPLICIT_SERVOS: "implicit dampers and servos",
             EXPLICIT_GYROSCOPIC: "implicitfast with explicit gyroscopic forces",

@@ -6,6 +6,7 @@ import mujoco
 import numpy as np
 
 from simstate.simulators.adapted_simulator import Array
+from simstate.simulators.capabilities import colliding
 from simstate.simulators.drives import drives
 from simstate.simulators.mjcf_actuators import actuator_kind
 from simstate.simulators.mjcf_parts import ModelNames
@@ -105,12 +106,6 @@ def read_sizes(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
         for g in colliding(model)
         if int(model.geom_type[g]) in used
     }
-
-
-def colliding(model: mujoco.MjModel) -> list[int]:
-    """The geoms that may touch another."""
-    touching = (model.geom_contype | model.geom_conaffinity) != 0
-    return [int(g) for g in np.flatnonzero(touching)]
 
 
 def read_friction(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:

@@ -19,7 +19,7 @@ from simstate.base.checks import as_path
 from simstate.base.errors import InvalidInputError, unknown_name, warn
 from simstate.base.files import write_atomically
 from simstate.base.ids import Ids
-from simstate.scene.objects import OBJECTS
+from simstate.scene.element_names import OBJECTS
 from simstate.simulation import Simulation
 from simstate.study.dispersions.distributions import Distribution, normal
 from simstate.study.dispersions.study import Study

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simstate.base.errors import InvalidInputError, listed, unknown_name
-from simstate.scene.objects import OBJECTS
+from simstate.scene.element_names import OBJECTS
 from simstate.simulation import Simulation
 from simstate.study.identification.body_inertia import (
     SHAPE,

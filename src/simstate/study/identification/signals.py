@@ -23,7 +23,7 @@ from simstate.base.errors import (
     unknown_name,
 )
 from simstate.record import Log, LogColumn, columns_of
-from simstate.scene.objects import OBJECTS
+from simstate.scene.element_names import OBJECTS
 from simstate.simulation import Simulation
 
 Array = NDArray[np.float64]
