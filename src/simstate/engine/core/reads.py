@@ -64,7 +64,7 @@ class Read:
         try:
             return library.module().Reads(num_worlds, numbers, sources, ids).run
         except ValueError as error:
-            raise InvalidInputError(str(error)) from None
+            raise InvalidInputError(str(error), name="reads") from None
 
 
 def take(
