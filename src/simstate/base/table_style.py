@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rich import box
+from rich.console import Console, RenderableType
 from rich.table import Table
 
 
@@ -14,3 +15,11 @@ def new_table(title: str = "", **options: Any) -> Table:
         title=title or None, title_justify="left", box=box.SIMPLE_HEAD,
         show_edge=False, pad_edge=False, **options,
     )  # fmt: skip
+
+
+def as_plain_text(content: RenderableType, width: int = 120) -> str:
+    """Return what would be printed, as text without colours."""
+    console = Console(width=width)
+    with console.capture() as captured:
+        console.print(content, highlight=False)
+    return captured.get().rstrip()
