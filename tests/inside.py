@@ -463,6 +463,20 @@ def spread(values: list[float]) -> str:
     return sweep._spread(values)  # pyright: ignore[reportPrivateUsage]
 
 
+def profile_table(spent: dict[str, float]) -> Any:
+    """Return the table of core-seconds that `simstate train --profile` prints."""
+    from simstate.cli import train
+
+    return train._profile(spent)  # pyright: ignore[reportPrivateUsage]
+
+
+def placeholder_of(hint: Any) -> str | None:
+    """Return what the help shows in place of a setting's value."""
+    from simstate.cli import task_options
+
+    return task_options._metavar(hint)  # pyright: ignore[reportPrivateUsage]
+
+
 def names_policy(viewed: Any) -> bool:
     """Return True if what the command names is a policy."""
     return viewed._is_policy()

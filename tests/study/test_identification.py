@@ -450,25 +450,29 @@ def test_damping_of_a_servo_whose_gains_are_equal_is_not_its_stiffness():
 
 
 @pytest.mark.parametrize(
-    ("free", "error", "message"),
+    ("free", "error", "name"),
     [
-        ("joint rial: damping", UnknownNameError, "'rial'.*Did you mean 'rail'"),
-        ("joints: dampin", UnknownNameError, "'dampin'.*Did you mean 'damping'"),
-        ("robot wheels: damping", UnknownNameError, "'wheels'"),
-        ("latency", InvalidInputError, "no clause of free parameters"),
-        ("joints: damping 2 .. 1", InvalidInputError, "must be finite and rise"),
-        ("joint rail: damping; joints: damping", InvalidInputError, "free twice"),
-        ("", InvalidInputError, "Nothing is free"),
-        ("joint [ra: damping", InvalidInputError, "no regular expression"),
-        ("actuator push: kp", InvalidInputError, "it is no servo"),
-        ("body door: com.z", InvalidInputError, "door com z changes nothing"),
-        ("body rod: mass -1 .. 9", InvalidInputError, "mass is never negative, got -1"),
-        ("body rod: inertia.d4", UnknownNameError, "'d4'. Known: d1"),
+        ("joint rial: damping", UnknownNameError, "rial"),
+        ("joints: dampin", UnknownNameError, "dampin"),
+        ("robot wheels: damping", UnknownNameError, "wheels"),
+        ("latency", InvalidInputError, "latency"),
+        ("joints: damping 2 .. 1", InvalidInputError, "joint rail damping"),
+        (
+            "joint rail: damping; joints: damping",
+            InvalidInputError,
+            "joint rail damping",
+        ),
+        ("", InvalidInputError, "free"),
+        ("joint [ra: damping", InvalidInputError, "[ra"),
+        ("actuator push: kp", InvalidInputError, "robot/push"),
+        ("body door: com.z", InvalidInputError, "body door com z"),
+        ("body rod: mass -1 .. 9", InvalidInputError, "body rod mass"),
+        ("body rod: inertia.d4", UnknownNameError, "d4"),
     ],
 )
-def test_wrong_parameter_is_named(free, error, message):
+def test_wrong_parameter_is_named(free, error, name):
     scene, log = pendulums(1)
-    with pytest.raises(error, match=message):
+    with raises(error, name=name):
         study.identify(scene, log, free, num_threads=1)
 
 

@@ -138,7 +138,8 @@ def model_from(data: bytes, versions: Mapping[str, str]) -> mujoco.MjModel:
         remedy = "" if saved == here else f" Open it with MuJoCo {saved}."
         raise RecordingError(
             f"Its model, compiled by MuJoCo {saved}, cannot be loaded by {here}: "
-            f"{error}.{remedy}"
+            f"{error}.{remedy}",
+            name="model",
         ) from error
 
 

@@ -96,17 +96,9 @@ class Diff(Sequence[Difference]):
         title = f"{len(self)} differences in {self.num_envs} worlds"
         if len(shown) < len(lines):
             title += f", the first {len(shown)} of {len(lines)} lines"
-        table = new_table(title)
-        for header in (
-            "entity",
-            "element",
-            "quantity",
-            "worst",
-            "unit",
-            "world",
-            "worlds",
-        ):
-            table.add_column(header)
+        table = new_table(
+            title, "entity", "element", "quantity", "worst", "unit", "world", "worlds"
+        )
         for worst, count in shown:
             table.add_row(
                 worst.entity,

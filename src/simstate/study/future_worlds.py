@@ -69,9 +69,8 @@ class Futures:
         values: dict[str, Tensor] = self.__dict__.get("values", {})
         if name not in values:
             known = {*values, "cost", "diverged", "seeds", "state"}
-            raise _NoQuantityError(
-                str(unknown_name("quantity of futures", name, known))
-            )
+            error = unknown_name("quantity of futures", name, known)
+            raise _NoQuantityError(str(error), name=name, known=error.known)
         return values[name]
 
     def __getitem__(self, name: str) -> Tensor:

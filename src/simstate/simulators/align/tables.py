@@ -83,9 +83,8 @@ def _some(names: tuple[str, ...], most: int = 3) -> str:
 
 
 def _parameter_table(simulator: SimulatorAlignment, most: int = 20) -> Table:
-    table = new_table("Parameters that differ")
-    for header in ("parameter", "element", "MuJoCo", simulator.title, "unit"):
-        table.add_column(header)
+    columns = ("parameter", "element", "MuJoCo", simulator.title, "unit")
+    table = new_table("Parameters that differ", *columns)
     for difference in simulator.parameters[:most]:
         table.add_row(
             difference.kind, difference.element, *difference.texts, difference.unit
@@ -97,11 +96,8 @@ def _parameter_table(simulator: SimulatorAlignment, most: int = 20) -> Table:
 
 
 def _comparison_table(simulator: SimulatorAlignment) -> Table:
-    table = new_table("The same states in both")
-    table.add_column("quantity")
-    for header in ("size", "difference", "remainder", "allowed"):
-        table.add_column(header, justify="right")
-    table.add_column("verdict")
+    columns = ("quantity", ">size", ">difference", ">remainder", ">allowed", "verdict")
+    table = new_table("The same states in both", *columns)
     for comparison in simulator.comparisons:
         table.add_row(comparison.quantity, *_figures(comparison), _verdict(comparison))
     return table

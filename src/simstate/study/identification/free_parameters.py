@@ -108,7 +108,7 @@ def parse_free(sim: Simulation, text: str) -> list[FreeParameter]:
     if not found:
         raise InvalidInputError(
             f"Nothing is free in {text!r}: name parameters, such as {EXAMPLE!r}.",
-            name=text,
+            name="free",
         )
     names = [parameter.name for parameter in found]
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
