@@ -404,11 +404,6 @@ def known_touches(touches: Any) -> Sequence[Any]:
     return touches._known
 
 
-def doubt_of(problem: Any, x: np.ndarray) -> np.ndarray:
-    """Return the factors by which outliers count less in an identification."""
-    return problem._found_doubt(x)
-
-
 def scratch_of(sim: Simulation) -> Simulation:
     """Return the scratch worlds in which the futures of a simulation were run."""
     from simstate.study import scratch_worlds
