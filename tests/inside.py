@@ -686,17 +686,17 @@ def size_of(drawing: Any) -> float:
 
 def forget_renderers() -> None:
     """Forget the renderers of all worlds."""
-    from simstate.view import renderers
+    from simstate.view import offscreen
 
-    renderers._kept.clear()  # pyright: ignore[reportPrivateUsage]
+    offscreen._kept.clear()  # pyright: ignore[reportPrivateUsage]
 
 
 def remove_opengl(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw as where no OpenGL library works, before the user was informed."""
-    from simstate.view import opengl, renderers
+    from simstate.view import offscreen, opengl
 
     monkeypatch.setattr(opengl, "_contexts", [None])
-    monkeypatch.setattr(renderers, "_noted", set())
+    monkeypatch.setattr(offscreen, "_noted", set())
 
 
 def opengl_candidates() -> list[str]:
