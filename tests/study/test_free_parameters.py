@@ -9,7 +9,9 @@ import torch
 from tests.raised import raises
 
 from simstate import EntityCfg, SceneCfg, SimStateError, Simulation
-from simstate.study.identification.fit import Fit, FittedParameters, fitted_model
+from simstate.study.identification.fit import Fit
+from simstate.study.identification.fitted_model import fitted_model
+from simstate.study.identification.fitted_parameters import FittedParameters
 from simstate.study.identification.free_parameters import parse_free
 
 MODEL = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rich import box
+from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
@@ -22,3 +23,11 @@ def new_table(title: str = "", *columns: str, **options: Any) -> Table:
         side = "right" if header.startswith(">") else "left"
         table.add_column(escape(header.removeprefix(">")), justify=side)
     return table
+
+
+def as_plain_text(content: RenderableType, width: int = 120) -> str:
+    """Return what would be printed, as text without colours."""
+    console = Console(width=width)
+    with console.capture() as captured:
+        console.print(content, highlight=False)
+    return captured.get().rstrip()

@@ -8,12 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from simstate.base.samples import new_figure, save_figure
-from simstate.base.table_style import new_table
+from simstate.base.table_style import as_plain_text, new_table
 from simstate.simulators.align.findings import (
     Alignment,
     Comparison,
@@ -27,10 +27,7 @@ BOUNDS = (1e-3, 1e-2, 1e-1)
 
 def as_text(alignment: Alignment, width: int = 120) -> str:
     """The whole report as plain text."""
-    console = Console(width=width)
-    with console.capture() as captured:
-        console.print(as_tables(alignment), highlight=False)
-    return captured.get().rstrip()
+    return as_plain_text(as_tables(alignment), width)
 
 
 def as_tables(alignment: Alignment) -> RenderableType:
