@@ -21,8 +21,8 @@ import torch
 from simstate.env import Env, TrainCfg, tasks
 from simstate.interop.rsl_rl import grouped
 from simstate.train.evaluate import evaluate
-from simstate.train.progress import Progress
 from simstate.train.run_cfg import OutputCfg, RunCfg
+from simstate.train.training_logs import Progress
 from simstate.train.training_run import TrainingRun
 
 TASK = "Arm-Reach"

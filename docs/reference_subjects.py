@@ -149,8 +149,9 @@ FIRST = {
 
 INTERNAL = {
     "simstate.train": "algorithm core_seconds episodes explicit_ppo film interrupt "
-    "progress run_file run_memory sweep_cells training_logs",
-    "simstate.interop": "picture_network rsl_rl_changes trained_worlds",
+    "run_file run_memory sweep_cells training_logs",
+    "simstate.interop": "gymnasium_spaces picture_network rsl_rl_changes "
+    "trained_worlds",
 }
 """Submodules of packages without `__all__` that users do not import."""
 

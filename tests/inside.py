@@ -399,11 +399,6 @@ def known_touches(touches: Any) -> Sequence[Any]:
     return touches._known
 
 
-def doubt_of(problem: Any, x: np.ndarray) -> np.ndarray:
-    """Return the factors by which outliers count less in an identification."""
-    return problem._found_doubt(x)
-
-
 def scratch_of(sim: Simulation) -> Simulation:
     """Return the scratch worlds in which the futures of a simulation were run."""
     from simstate.study import scratch_worlds
@@ -461,6 +456,20 @@ def spread(values: list[float]) -> str:
     from simstate.cli import sweep
 
     return sweep._spread(values)  # pyright: ignore[reportPrivateUsage]
+
+
+def profile_table(spent: dict[str, float]) -> Any:
+    """Return the table of core-seconds that `simstate train --profile` prints."""
+    from simstate.cli import train
+
+    return train._profile(spent)  # pyright: ignore[reportPrivateUsage]
+
+
+def placeholder_of(hint: Any) -> str | None:
+    """Return what the help shows in place of a setting's value."""
+    from simstate.cli import task_options
+
+    return task_options._metavar(hint)  # pyright: ignore[reportPrivateUsage]
 
 
 def names_policy(viewed: Any) -> bool:

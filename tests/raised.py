@@ -37,3 +37,14 @@ def raises(
         return True
 
     return pytest.raises(error, check=check)
+
+
+def says(error: type[BaseException], *fragments: str) -> pytest.RaisesExc[Any]:
+    """Expect an error whose text has these fragments; for `test_error_texts.py`."""
+
+    def check(found: BaseException) -> bool:
+        missing = [text for text in fragments if text not in str(found)]
+        assert not missing, f"{missing} not in: {found}"
+        return True
+
+    return pytest.raises(error, check=check)

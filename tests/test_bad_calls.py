@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate import (
     CameraCfg,
@@ -38,12 +39,12 @@ def sim() -> Simulation:
 
 @pytest.mark.parametrize(
     ("things", "declared"),
-    [("contacts", r"contacts=\{'feet': ContactCfg"), ("rays", r"rays=\{'feet': RayC")],
+    [("contacts", "contacts={'feet': ContactCfg"), ("rays", "rays={'feet': RayC")],
 )
 def test_where_there_is_none_it_is_said_how_to_declare_one(sim, things, declared):
-    with pytest.raises(UnknownNameError, match=rf"nor any other.*{declared}") as caught:
+    with raises(UnknownNameError, name="feet") as caught:
         getattr(sim, things)["feet"]
-    assert caught.value.name == "feet"
+    assert declared in str(caught.value)
     assert len(getattr(sim, things)) == 0
 
 
@@ -51,7 +52,7 @@ def test_where_there_are_some_they_are_reported():
     scene = replace(SCENE, contacts={"sole": ContactCfg(of="it/cube")})
     contacts = Simulation(scene, 1).contacts
     for name in ("feet", 0, None, ["sole"]):
-        with pytest.raises(UnknownNameError, match="Known: sole") as caught:
+        with pytest.raises(UnknownNameError) as caught:
             contacts[name]
         assert caught.value.known == ("sole",)
     assert list(contacts) == ["sole"]

@@ -190,9 +190,7 @@ def test_arrays_of_other_files_are_refused(tmp_path, monkeypatch):
         group = file.create_group("data/demo_0")
         group.create_dataset("actions", (1 << 40,), np.float64, chunks=(1 << 20,))
     for name in "abcde":
-        with pytest.raises(
-            SimStateError, match=rf"data/demo_\d.*{name}\.hdf5|{name}\."
-        ):
+        with raises(SimStateError, file=f"{name}.hdf5"):
             read_hdf5(tmp_path / f"{name}.hdf5")
 
 
@@ -267,7 +265,7 @@ def test_nested_texts_of_a_recording(tmp_path, monkeypatch, place):
 
         replace_attach(monkeypatch, nested)
     recorded(path)
-    with pytest.raises(SimStateError, match=r"a\.simrec"):
+    with raises(SimStateError, file="a.simrec"):
         replay(path)
 
 
@@ -284,7 +282,7 @@ def test_nested_texts_of_a_recording(tmp_path, monkeypatch, place):
 )  # fmt: skip
 def test_headers_of_recordings_that_make_no_sense(tmp_path, monkeypatch, changes):
     path = recorded(tmp_path / "a.simrec", monkeypatch, **changes)
-    with pytest.raises(SimStateError, match=r"a\.simrec"):
+    with raises(SimStateError, file="a.simrec"):
         replay(path)
 
 
@@ -302,8 +300,9 @@ def test_attachments_that_are_missing_or_misnamed(tmp_path, monkeypatch, name, g
 
     replace_attach(monkeypatch, changed)
     path = recorded(tmp_path / "a.simrec")
-    with pytest.raises(SimStateError, match=rf"a\.simrec.*{given or name}"):
+    with raises(SimStateError, file="a.simrec") as caught:
         replay(path)
+    assert (given or name) in str(caught.value)
 
 
 def test_altered_recordings_are_refused_by_name(tmp_path):
@@ -327,17 +326,15 @@ def test_altered_recordings_are_refused_by_name(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "wanted"),
-    [("gfc 2 -1 3.0 4.0", "order"), ("gfc -1 0 3.0 4.0", "order"),
-     ("gfc 2 3 1.0 1.0", "order"), ("gfc 2 0 nan 0.0", "finite"),
-     ("gfc 2 0 1.0 inf", "finite"), ("gfc 2 0 1d999 0.0", "finite"),
-     ("gfc 2 0 1.0", "no coefficient"), ("gfc 2.5 0 1.0 1.0", "no coefficient")],
+    "line",
+    ["gfc 2 -1 3.0 4.0", "gfc -1 0 3.0 4.0", "gfc 2 3 1.0 1.0", "gfc 2 0 nan 0.0",
+     "gfc 2 0 1.0 inf", "gfc 2 0 1d999 0.0", "gfc 2 0 1.0", "gfc 2.5 0 1.0 1.0"],
 )  # fmt: skip
-def test_lines_of_gravity_fields(tmp_path, line, wanted):
+def test_lines_of_gravity_fields(tmp_path, line):
     path = tmp_path / "a.gfc"
     path.write_text(SHIPPED.read_text() + line + "\n")
     number = len(path.read_text().splitlines())
-    with pytest.raises(SimStateError, match=rf"Line {number} of .*a\.gfc.*{wanted}"):
+    with raises(SimStateError, name=f"line {number}"):
         read_gfc(path)
 
 
@@ -351,7 +348,7 @@ def test_heads_of_gravity_fields(tmp_path, key, value):
     path = tmp_path / "a.gfc"
     path.write_text(re.sub(rf"(?m)^{key}\s.*$", f"{key} {value}", SHIPPED.read_text()))
     tracemalloc.start()
-    with pytest.raises(SimStateError, match=rf"a\.gfc states {key}"):
+    with raises(SimStateError, name=key):
         read_gfc(path)
     assert tracemalloc.get_traced_memory()[1] < 10_000_000
     tracemalloc.stop()
@@ -391,8 +388,9 @@ def test_values_of_motions(tmp_path, name, kind):
         wrong = values
         wrong[4, 1] = float(kind)
     path = motion(tmp_path / "a.npz", **{name: wrong})
-    with pytest.raises(SimStateError, match=rf"({name}.*a\.npz|a\.npz)"):
+    with pytest.raises(SimStateError) as caught:
         read_motion(path, JOINTS)
+    assert "a.npz" in str(caught.value)
 
 
 # Archives.
@@ -431,7 +429,7 @@ def test_an_archive_that_inflates_is_not_unpacked(tmp_path, read, make, ending):
     make(path)
     assert path.stat().st_size < 1 << 20
     tracemalloc.start()
-    with pytest.raises((SnapshotError, SimStateError), match=r"a\.(npz|pt)"):
+    with raises((SnapshotError, SimStateError), file=path.name):
         read(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -157,10 +157,11 @@ def test_names_of_the_bulk_state_document_lead_to_ours(name):
     ours = BULK_NAMES[name]
     assert hasattr(state, ours)
     assert not hasattr(state, name)
-    with pytest.raises(UnknownNameError, match=f"here it is {ours}"):
+    with raises(UnknownNameError, name=name):
         getattr(state, name)
-    with pytest.raises(UnknownNameError, match=f"here it is {ours}"):
+    with raises(UnknownNameError, name=name) as caught:
         setattr(state, name, True)
+    assert ours in str(caught.value)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = state.nothing
 
@@ -175,8 +176,9 @@ def test_a_quaternion_block_has_our_names(name):
     state.configure(model)
     (block,) = state.quaternion_blocks
     assert (block.qpos_adr, block.qvel_adr) == (1, 1)
-    with pytest.raises(UnknownNameError, match=name.lower().replace("adr", "_adr")):
+    with raises(UnknownNameError, name=name) as caught:
         getattr(block, name)
+    assert name.lower().replace("adr", "_adr") in str(caught.value)
 
 
 def test_generalized_forces_of_free_joints_and_of_all_dofs():

@@ -1,6 +1,7 @@
-"""Rules for the tests themselves: they use public interfaces."""
+"""Rules for the tests themselves: public interfaces, and errors by their fields."""
 
 import ast
+import builtins
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ INSIDE = TESTS / "inside.py"
 OTHERS = {
     "os._exit", "atexit._run_exitfuncs", "zipfile._ZipWriteFile", "_repr_html_",
     "_version", "_address", "_generate_data", "_step_limit", "_setconst_outputs",
-    "_mujoco_model",
+    "_mujoco_model", "obs_normalizer._mean", "obs_normalizer._var",
+    "obs_normalizer._std",
 }  # fmt: skip
 """Names with an underscore of other libraries: of modules, or of any object."""
 
@@ -45,7 +47,8 @@ def private_names(path: Path) -> list[str]:
             case ast.Attribute(value=ast.Call(func=ast.Name(id="super"))):
                 continue
             case ast.Attribute(value=value, attr=name):
-                if name in OTHERS or f"{ast.unparse(value)}.{name}" in OTHERS:
+                owner = ast.unparse(value).rpartition(".")[2]
+                if name in OTHERS or f"{owner}.{name}" in OTHERS:
                     continue
             case ast.ImportFrom(module=str(module), names=names):
                 if not module.startswith(("simstate", "tests")):
@@ -90,3 +93,50 @@ def test_private_names_are_found(tmp_path, monkeypatch, text, uses):
     path.write_text(text)
     monkeypatch.setitem(globals(), "TESTS", tmp_path)
     assert [use.rpartition(" ")[2] for use in private_names(path)] == uses
+
+
+TEXTS = "test_error_texts.py"
+"""The file of a package that tests the wording of errors."""
+
+
+def worded_errors(text: str) -> list[int]:
+    """Return the lines in which an error of simstate is expected by its wording.
+
+    Errors of Python and of other libraries have no fields, nor have warnings.
+    """
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="raises"), args=[error, *_]):
+                is_worded = any(keyword.arg == "match" for keyword in node.keywords)
+                name = ast.unparse(error)
+                if is_worded and not hasattr(builtins, name) and "pytest." not in name:
+                    found.append(node.lineno)
+    return sorted(found)
+
+
+def test_the_wording_of_errors_is_tested_in_one_file_of_a_package():
+    """Elsewhere `tests.raised.raises` checks what an error is about."""
+    found = [
+        f"{path.relative_to(TESTS)}:{line}"
+        for path in FILES
+        if path.name != TEXTS
+        for line in worded_errors(path.read_text(encoding="utf-8"))
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("with pytest.raises(InvalidInputError, match='x'): ...", [1]),
+        ("\nwith pytest.raises((ShapeError, ValueError), match='x'): ...", [2]),
+        ("with pytest.raises(error, match=text): ...", [1]),
+        ("with pytest.raises(ValueError, match='x'): ...", []),
+        ("with pytest.raises(pytest.skip.Exception, match='x'): ...", []),
+        ("with pytest.warns(UserWarning, match='x'): ...", []),
+        ("with raises(InvalidInputError, name='x'): ...", []),
+    ],
+)
+def test_worded_errors_are_found(text, lines):
+    assert worded_errors(text) == lines

@@ -45,7 +45,7 @@ def run_of(**changes) -> dict:
 @pytest.mark.parametrize("task", ["os:system", "tests.env.conftest", "../evil.py", 7])
 def test_a_checkpoint_names_no_code(tmp_path, task):
     write_checkpoint(tmp_path / "model_1.npz", run_of(task=task))
-    with pytest.raises(SimStateError, match="Unknown task"):
+    with raises(SimStateError, name=str(task)):
         TrainingRun.resume(tmp_path)
 
 
@@ -230,7 +230,7 @@ def test_a_policy_reads_no_other_file(tmp_path, monkeypatch, there, nested):
     path = tmp_path / "run" / "policy.onnx"
     onnx_file(path, there, nested)
     for read in (onnx_session, lambda path: load_network(path, "cpu")):
-        with pytest.raises(SimStateError, match=r"policy\.onnx.* in another file"):
+        with raises(SimStateError, file="policy.onnx"):
             read(path)
     onnx_file(path, None, nested)
     assert onnx.load(str(path)).graph.name == "g"

@@ -35,7 +35,7 @@ def test_a_bad_default_is_found_before_the_reset_writes(sim, name):
     sim.step(3)
     getattr(sim.scene["arm"].data, name)[2, 0] = torch.nan
     before = sim.state.clone()
-    with pytest.raises(InvalidInputError, match=rf"arm\.data\.{name}"):
+    with raises(InvalidInputError, name=f"arm.data.{name}"):
         sim.reset()
     assert torch.equal(sim.state, before)
 
@@ -74,8 +74,9 @@ def test_a_new_simulation_can_be_read_in_every_mode():
 def test_a_bad_mocap_pose_is_a_divergence(column, engine):
     sim = Simulation(scene(target="mocap_target", cube="cube"), 2, engine=engine)
     getattr(sim.data, column)[1, 0, 0] = torch.nan
-    with pytest.raises(SimStateError, match=rf"{column}\[0\].*target"):
+    with raises(SimStateError, worlds=[1]) as caught:
         sim.step()
+    assert f"{column}[0]" in str(caught.value)
 
 
 def test_typos_on_assignment_raise(sim):
@@ -139,26 +140,30 @@ def test_targets_follow_gears_that_differ_between_worlds(engine):
 
 
 @pytest.mark.parametrize(
-    ("build", "error", "text"),
+    ("build", "error", "name"),
     [
-        (lambda: Simulation("quadruped"), ModelError, "SceneCfg"),
-        (lambda: Simulation(scene(c="quadrupd")), ModelError, "quadruped"),
-        (lambda: Simulation(SceneCfg(entities={"c": "cube"})), ModelError, "EntityCfg"),
-        (lambda: Simulation(SceneCfg(entities=["cube"])), ModelError, "dictionary"),
+        (lambda: Simulation("quadruped"), ModelError, "scene"),
+        (lambda: Simulation(scene(c="quadrupd")), ModelError, "quadrupd"),
+        (lambda: Simulation(SceneCfg(entities={"c": "cube"})), ModelError, "c"),
+        (lambda: Simulation(SceneCfg(entities=["cube"])), ModelError, "entities"),
         (lambda: Simulation(scene(c="cube"), 2.5), InvalidInputError, "num_envs"),
-        (lambda: Simulation(scene(c="cube")).step(1.5), InvalidInputError, "n must"),
-        (lambda: Simulation(scene(c="cube"), device="gpu"), InvalidInputError, "cuda"),
-        (lambda: Simulation(scene(c="cube"), freshness=None), UnknownNameError, "auto"),
-        (lambda: Simulation(scene(c="cube")).scene[0], UnknownNameError, "'0'"),
+        (lambda: Simulation(scene(c="cube")).step(1.5), InvalidInputError, "n"),
+        (
+            lambda: Simulation(scene(c="cube"), device="gpu"),
+            InvalidInputError,
+            "device",
+        ),
+        (lambda: Simulation(scene(c="cube"), freshness=None), UnknownNameError, "None"),
+        (lambda: Simulation(scene(c="cube")).scene[0], UnknownNameError, "0"),
         (
             lambda: Simulation(scene(c="cube"), engine="warp", device="cuda"),
             InvalidInputError,
-            "CUDA",
+            "device",
         ),
         (
             lambda: Simulation(SceneCfg(entities={}, options={"integrator": "RK5"})),
             UnknownNameError,
-            "RK4",
+            "RK5",
         ),
         (
             lambda: Simulation(SceneCfg(entities={}, gravity=(0.0, 0.0, torch.nan))),
@@ -178,10 +183,10 @@ def test_targets_follow_gears_that_differ_between_worlds(engine):
         ),
     ],
 )
-def test_wrong_constructions(build, error, text):
-    if "CUDA" in text and torch.cuda.is_available():
+def test_wrong_constructions(build, error, name):
+    if name == "device" and torch.cuda.is_available():
         pytest.skip("there is a CUDA device")
-    with pytest.raises(error, match=text):
+    with raises(error, name=name):
         build()
 
 

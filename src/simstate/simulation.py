@@ -182,7 +182,7 @@ class Simulation(StateSource):
             }
         )
         """The entities by name."""
-        self.diverged = worlds.ledger.memory(
+        self.diverged: Tensor = worlds.ledger.memory(
             "diverged", dtype=torch.bool, reset=False, moves=True
         ).tensor
         """Worlds that have diverged and await a reset; shape (num_envs,)."""

@@ -95,10 +95,9 @@ def test_whole_numbers():
 @pytest.mark.parametrize("value", ["c", 1, None, ["a"], torch.ones(2)], ids=str)
 def test_a_name_is_one_of_those_that_are_known(value):
     one_of("mode", "a", ("a", "b"))
-    with pytest.raises(UnknownNameError, match="Known: a, b") as caught:
+    with raises(UnknownNameError, name=str(value)) as caught:
         one_of("mode", value, ("a", "b"))
     assert caught.value.known == ("a", "b")
-    assert caught.value.name == str(value)
 
 
 def test_a_class_is_asked_for():
@@ -108,48 +107,22 @@ def test_a_class_is_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("shapes", "fits", "others", "text"),
+    ("shapes", "fits", "others"),
     [
-        ([(2, 3)], [(2, 3)], [(3, 2), (2,), ()], r"have shape \(2, 3\), got"),
-        ([()], [()], [(1,)], r"be a number, got \(1,\)"),
-        (
-            [(), (4,)],
-            [(), (4,)],
-            [(3,)],
-            r"be a number or have shape \(4,\), got \(3,\)",
-        ),
-        ([("n", 3)], [(0, 3), (7, 3)], [(3,), (3, 4)], r"have shape \(n, 3\), got"),
-        (
-            [(2,), (5,)],
-            [(2,), (5,)],
-            [(3,)],
-            r"have shape \(2,\) or \(5,\), got \(3,\)",
-        ),
+        ([(2, 3)], [(2, 3)], [(3, 2), (2,), ()]),
+        ([()], [()], [(1,)]),
+        ([(), (4,)], [(), (4,)], [(3,)]),
+        ([("n", 3)], [(0, 3), (7, 3)], [(3,), (3, 4)]),
+        ([(2,), (5,)], [(2,), (5,)], [(3,)]),
     ],
 )
-def test_shapes(shapes, fits, others, text):
+def test_shapes(shapes, fits, others):
     for shape in fits:
         has_shape("it", np.zeros(shape), *shapes)
     for shape in others:
-        with pytest.raises(ShapeError, match=f"it must {text}") as caught:
+        with raises(ShapeError, name="it") as caught:
             has_shape("it", torch.zeros(shape), *shapes)
-        assert (caught.value.name, caught.value.shape) == ("it", shape)
-
-
-def test_long_values_are_shown_in_part():
-    """The first 60 characters of them, whichever check refuses them."""
-    long = "x" * 99
-    for check in (
-        lambda: whole_number("n", long, 0),
-        lambda: instance_of("n", long, int),
-        lambda: all_of("n", long, str),
-        lambda: as_array(long, "n"),
-        lambda: as_device(long),
-    ):
-        with pytest.raises(InvalidInputError, match=r"[^x]x{60}[^x]"):
-            check()
-    with raises(ShapeError, name="n"):  # after a quotation mark
-        has_shape("n", long, (2,))
+        assert caught.value.shape == shape
 
 
 def test_what_has_no_shape_is_shown():

@@ -110,8 +110,9 @@ def test_a_full_or_read_only_disk_is_one_clear_error(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, call, fail)
-        with pytest.raises(FileError, match=f"it.npz.*{os.strerror(number)}.*untouch"):
+        with raises(FileError, name=str(path)) as caught:
             write_atomically(path, b"new")
+    assert os.strerror(number) in str(caught.value)
     assert path.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["it.npz"]
 
@@ -252,8 +253,9 @@ def snapshot() -> Snapshot:
 def test_a_snapshot_without_a_part_of_its_header_is_refused(snapshot, tmp_path, lost):
     header = {key: value for key, value in snapshot.header.items() if key != lost}
     write_archive(tmp_path / "it.npz", header, snapshot.slots)
-    with pytest.raises(SnapshotError, match=f"it.npz.*{lost}"):
+    with raises(SnapshotError, file="it.npz") as caught:
         Snapshot.load(tmp_path / "it.npz")
+    assert lost in str(caught.value)
 
 
 def test_a_snapshot_whose_slots_disagree_is_refused(snapshot, tmp_path):
@@ -344,7 +346,7 @@ def test_what_is_no_regular_file_is_not_replaced(tmp_path):
     os.mkfifo(pipe)
     (tmp_path / "folder").mkdir()
     for path in (pipe, tmp_path / "folder"):
-        with pytest.raises(FileError, match="it is no regular file"):
+        with raises(FileError, name=str(path)):
             write_atomically(path, b"new")
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert sorted(tmp_path.iterdir()) == [tmp_path / "folder", pipe]
@@ -376,10 +378,10 @@ def altered(data: bytes, rng: np.random.Generator) -> bytes:
 
 def test_an_error_of_another_file_within_the_block_stays_its_own(tmp_path):
     with (
-        pytest.raises(FileError, match=r"^Cannot write 'elsewhere'\.$"),
+        raises(FileError, name="elsewhere"),
         replacing(tmp_path / "kept"),
     ):
-        raise FileError("Cannot write 'elsewhere'.")
+        raise FileError("Cannot write 'elsewhere'.", name="elsewhere")
     assert not list(tmp_path.iterdir())
 
 

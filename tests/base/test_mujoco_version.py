@@ -134,7 +134,7 @@ def test_warp_must_be_of_the_same_major_version(install, monkeypatch, warp, fits
         if number // 1000000 == fits:
             check_warp(number)
             continue
-        with pytest.raises(SimStateError, match=f"mujoco-warp {warp}") as caught:
+        with raises(SimStateError, name="mujoco-warp") as caught:
             check_warp(number)
         assert "pip install --no-deps 'mujoco-warp==" in str(caught.value)
 
@@ -144,5 +144,5 @@ def test_a_state_that_we_do_not_know_is_refused(monkeypatch):
     model = mujoco.MjModel.from_xml_string(WITH_USERDATA)
     Simulation(model, 2)
     set_state_component(monkeypatch, "userdata", mujoco.mjtState.mjSTATE_ACT)
-    with pytest.raises(ModelError, match="keeps 3 values in the state"):
+    with raises(ModelError, name="state"):
         Simulation(model, 2)

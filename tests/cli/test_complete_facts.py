@@ -13,9 +13,10 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import placeholder_of, profile_table
 
 from simstate import EntityCfg, SceneCfg, Simulation
-from simstate.cli import bench, main, new_task, options, run_tables, task_options
+from simstate.cli import bench, main, new_task, options, run_tables
 from simstate.cli.bench_worlds import BenchedWorlds
 from simstate.cli.console import console, escaped, plain_warnings
 from simstate.cli.element_facts import facts_about
@@ -25,8 +26,8 @@ from simstate.cli.model_scene import moving_worlds, scene_of
 from simstate.cli.name_guess import meant
 from simstate.cli.picture_options import FilmWriter, PictureOptions
 from simstate.cli.plan import default_residual
-from simstate.cli.train import check_unused
 from simstate.record import Recording
+from simstate.train.checkpoint import check_unused, newest_run
 
 RICH = """
 <mujoco><compiler angle="radian"/><option timestep="0.004" gravity="0.1 0.2 -9"/>
@@ -466,7 +467,7 @@ def test_placeholders_of_settings():
         tuple[bool, int]: "VALUE N",
     }  # fmt: skip
     for hint, text in found.items():
-        assert task_options._metavar(hint) == text
+        assert placeholder_of(hint) == text
 
 
 def test_folders_are_checked_from_the_first_that_exists(tmp_path):
@@ -576,9 +577,7 @@ def test_a_new_task_has_what_its_model_needs(model, class_name, tmp_path, monkey
 
 
 def test_core_seconds_are_listed_with_their_sum():
-    from simstate.cli.train import _profile
-
-    table = _profile({"physics": 3.0, "learning": 1.0})
+    table = profile_table({"physics": 3.0, "learning": 1.0})
     cells = [list(column.cells) for column in table.columns]
     assert cells == [
         ["physics", "learning", "all"], ["3.0", "1.0", "4.0"], ["75", "25", "100"]
@@ -588,17 +587,15 @@ def test_core_seconds_are_listed_with_their_sum():
 def test_the_newest_run_is_the_one_written_last(tmp_path):
     import os
 
-    from simstate.cli.train import _newest
-
     for k, name in enumerate(("b", "a", "c")):
         (tmp_path / name).mkdir()
         file = tmp_path / name / "model_1.npz"
         file.touch()
         os.utime(file, (1000 + (5, 9, 7)[k], 1000 + (5, 9, 7)[k]))
-    assert _newest(tmp_path).name == "a"
+    assert newest_run(tmp_path).name == "a"
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError):
-        _newest(tmp_path / "empty")
+        newest_run(tmp_path / "empty")
 
 
 def test_times_of_a_run(tmp_path, capsys):

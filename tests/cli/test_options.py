@@ -245,8 +245,10 @@ def test_after_ctrl_c_the_recording_holds_the_steps_so_far(tmp_path: Path):
         assert replay(found).is_same
 
 
-def test_ctrl_c_while_a_frame_is_drawn_loses_none(tmp_path, monkeypatch, capsys):
-    film, drawn, picture = tmp_path / "run.mp4", [], Offscreen.picture
+@pytest.fixture
+def third_frame_interrupted(monkeypatch):
+    """Ctrl-C comes while the third frame is drawn."""
+    drawn, picture = [], Offscreen.picture
 
     def interrupted(self):
         drawn.append(picture(self))
@@ -255,6 +257,22 @@ def test_ctrl_c_while_a_frame_is_drawn_loses_none(tmp_path, monkeypatch, capsys)
         return drawn[-1]
 
     monkeypatch.setattr(Offscreen, "picture", interrupted)
+
+
+@pytest.mark.usefixtures("third_frame_interrupted")
+def test_ctrl_c_ends_the_film_of_a_replay_after_its_frame(tmp_path, capsys):
+    path, film = str(tmp_path / "run.simrec"), tmp_path / "run.mp4"
+    args = ["run", "cartpole", "--envs", "2", "--seconds", "1", "--no-check"]
+    assert main([*args, "--record", path]) == 0
+    args = ["replay", path, "--film", str(film), "--size", "32", "24"]
+    assert main([*args, "--renderer", "software"]) == 130
+    assert f"Film of 2 worlds: {film}" in capsys.readouterr().out
+    assert imageio_ffmpeg.count_frames_and_secs(str(film))[0] == 3
+
+
+@pytest.mark.usefixtures("third_frame_interrupted")
+def test_ctrl_c_while_a_frame_is_drawn_loses_none(tmp_path, capsys):
+    film = tmp_path / "run.mp4"
     args = ["run", "cartpole", "--envs", "2", "--seconds", "60", "--size", "32", "24"]
     assert main([*args, "--film", str(film), "--renderer", "software", "--json"]) == 130
     facts = json.loads(capsys.readouterr().out)
@@ -289,6 +307,11 @@ def test_a_run_has_as_many_worlds_as_its_snapshot(tmp_path, capsys):
     [
         (["cartpole", "--tolerance", "0.1"], "need --integrator"),
         (["cartpole", "--gravity"], "need --integrator"),
+        (["cartpole", "--attitude", "lie"], "need --integrator"),
+        (
+            ["cartpole", "--integrator", "mujoco", "--attitude", "lie"],
+            "leave out --attitude",
+        ),
         (["Cartpole-Balance", "--every", "0.1"], "--every are for models"),
     ],
 )

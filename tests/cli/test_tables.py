@@ -18,7 +18,7 @@ from simstate.data.replay import replay
 from simstate.record import Recording
 from simstate.study.oracles import Check, Report
 from simstate.train.evaluate import Evaluation
-from simstate.train.progress import Progress
+from simstate.train.training_logs import Progress
 
 
 def progress(iteration: int, **changes) -> Progress:

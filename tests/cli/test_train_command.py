@@ -10,11 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 from simstate.base.errors import InvalidInputError
-from simstate.cli import main
-from simstate.cli import train as train_module
+from simstate.cli import main, ray_option
 from simstate.train.early_stopping import EarlyStopping
-from simstate.train.progress import Progress
 from simstate.train.run_cfg import RunCfg
+from simstate.train.training_logs import Progress
 
 TASK = "Cartpole-Balance"
 
@@ -190,7 +189,7 @@ def test_a_run_starts_from_checkpoints_by_their_full_paths(exported, tmp_path):
 def test_a_cluster_has_worlds_on_the_cpu():
     cfg = dataclasses.replace(RunCfg.for_task(TASK), device="cuda")
     with pytest.raises(InvalidInputError):
-        train_module._on_cluster(None, None, cfg)
+        ray_option.remote_worlds(None, None, cfg)
 
 
 def test_the_settings_of_a_file_are_repeated(exported, tmp_path):

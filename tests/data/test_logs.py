@@ -213,7 +213,7 @@ def test_file_without_time_needs_a_rate(tmp_path):
 
 
 def test_unknown_column_is_named(recording):
-    with pytest.raises(UnknownNameError, match=r"'arm.joint_poss'.*arm.joint_pos'"):
+    with raises(UnknownNameError, name="arm.joint_poss"):
         read_log(recording, columns=["arm.joint_poss"])
     assert list(read_log(recording, columns=["ctrl"]).columns) == ["ctrl"]
 
@@ -221,7 +221,7 @@ def test_unknown_column_is_named(recording):
 @pytest.mark.parametrize("second", ["q[hip] [rad]", "q[hip] [deg]", "q[hip]"])
 def test_columns_of_a_table_with_the_same_heading_are_named(tmp_path, second):
     (tmp_path / "log.csv").write_text(f"t,q[hip] [rad],u,{second}\n0,1,2,3\n1,4,5,6\n")
-    with pytest.raises(InvalidInputError, match=r"two columns 'q\[hip\]"):
+    with raises(InvalidInputError, name=second):
         read_log(tmp_path / "log.csv")
 
 

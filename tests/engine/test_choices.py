@@ -53,9 +53,8 @@ def test_the_structure_of_a_model_is_common_to_all_worlds(name):
     """MuJoCo reads it unchecked: a world that changed it would end the process."""
     sim = make()
     before = sim.snapshot().slots.keys()
-    with pytest.raises(InvalidInputError, match=f"{name} is the structure") as caught:
+    with raises(InvalidInputError, name=name):
         sim.expand(name)
-    assert caught.value.name == name
     assert sim.snapshot().slots.keys() == before
     sim.step()
 
@@ -84,13 +83,9 @@ def test_a_choice_that_the_model_does_not_have_is_refused(name, bad):
     good = choice.clone()
     twin.expand(name)
     choice[2, ...] = bad
-    with pytest.raises(
-        InvalidInputError, match=f"{name} .*must be .*world 2"
-    ) as caught:
-        sim.step()
-    assert (caught.value.name, caught.value.worlds) == (name, (2,))
-    with pytest.raises(InvalidInputError, match=f"{name} .*must be"):
-        sim.forward()
+    for call in (sim.step, sim.forward):
+        with raises(InvalidInputError, name=name, worlds=[2]):
+            call()
     choice.copy_(good)
     sim.step()
     twin.step()
@@ -171,8 +166,5 @@ def test_the_world_of_a_wrong_value_is_named_where_some_are_written():
     for worlds, values, expected in (
         ([3], [0.0], (3,)), ([2, 0], [-1.0, 0.002], (2,)), (slice(1, 3), [0.0], (1, 2)),
     ):  # fmt: skip
-        with pytest.raises(
-            InvalidInputError, match=rf"in world {expected[0]}\."
-        ) as one:
+        with raises(InvalidInputError, name="opt.timestep", worlds=list(expected)):
             sim.write_parameter("opt.timestep", torch.as_tensor(values), env_ids=worlds)
-        assert one.value.worlds == expected

@@ -407,7 +407,7 @@ def test_an_error_of_mujoco_leaves_a_world_as_it_was():
     ours = core.AdaptiveIntegrator(
         worlds, integrate.DP54().tableau, atol=blocks, rtol=blocks, **options
     )
-    with pytest.raises(ModelError, match=r"\(1, 3\)"):
+    with raises(ModelError, worlds=[1, 3]):
         ours.advance(0.01)
     np.testing.assert_array_equal(worlds.state[[1, 3]], rows[[1, 3]])
     np.testing.assert_array_equal(frame[[1, 3]], kept[[1, 3]])
@@ -475,11 +475,11 @@ def test_wrong_arguments_are_refused():
         core.AdaptiveIntegrator(worlds, pair, atol={**good, "qvel": 0.0}, rtol=good)
     with raises(InvalidInputError, name="b_error"):
         core.AdaptiveIntegrator(worlds, integrate.RK4().tableau, atol=good, rtol=good)
-    with pytest.raises(InvalidInputError, match="frame"):
+    with raises(InvalidInputError, name="integrator"):
         core.Integrator(
             worlds, pair, processes=[core.CoreProcess("frame", np.zeros((NUM, 5)))]
         )
-    with pytest.raises(InvalidInputError, match="Load of kind 0"):
+    with raises(InvalidInputError, name="integrator"):
         core.Integrator(
             worlds, pair, loads=[core_loads.uniform_gravity([99], (0, 0, 1))]
         )

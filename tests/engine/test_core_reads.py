@@ -11,7 +11,6 @@ from tests.engine.core_models import load, random_states
 from tests.inside import engine_of, reader_of
 
 from simstate import EntityCfg, SceneCfg, Simulation
-from simstate.base.errors import InvalidInputError
 from simstate.engine import core
 from simstate.engine.core import reads
 from simstate.entity.frame_quantities import (
@@ -192,22 +191,3 @@ def test_each_run_gives_arrays_of_its_own():
     assert np.shares_memory(third, memory)
     with pytest.raises(ValueError, match="out must be an array of 10 float64"):
         some.run(memory[:-1])
-
-
-def test_wrong_reads_are_refused():
-    worlds = core.CoreBatch(load("small"), NUM, 1)
-    pos, quat = worlds.bind("xpos"), worlds.bind("xquat")
-    for bad, text in (
-        (reads.take(pos, [99]), "elements has the id 99"),
-        (reads.take(pos, [-1]), "elements has the id -1"),
-        (reads.take(pos, [1], 2, 2), "lacks a source"),
-        (reads.pose_w(pos, [1], quat, [99]), "bodies has the id 99"),
-        (reads.pose_w(pos, [1, 2], quat, [1]), "bodies must be an array of 2"),
-        (reads.direction_b(np.zeros((NUM, 2)), quat, 1), "lacks a source"),
-        (reads.direction_b(np.zeros((NUM, 3)), quat, 99), "lacks a source"),
-        (reads.take(pos.astype(np.float32), [1]), "must be float64"),
-        (reads.take(pos[:2], [1]), "must be float64"),
-        (reads.take(pos[:, ::2], [1]), "must be float64"),
-    ):
-        with pytest.raises(InvalidInputError, match=text):
-            reads.Reads(NUM, [bad])

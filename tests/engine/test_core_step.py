@@ -172,7 +172,7 @@ def test_an_error_in_some_worlds_leaves_them_as_they_were():
     for each in (ours, theirs):
         each.expand("eq_type")[[3, 6]] = 99
         errors = (ModelError, batch.SimulationError)
-        with pytest.raises(errors, match=r"2 of 7 .*\(3, 6\)") as error:
+        with pytest.raises(errors) as error:
             each.step(None, 2, VELOCITY)
         original = error.value.__cause__ or error.value
         np.testing.assert_array_equal(original.ids, [3, 6])

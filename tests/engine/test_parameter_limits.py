@@ -60,14 +60,13 @@ def test_what_the_compiler_rejects_is_rejected(case):
     sim = make()
     row = torch.as_tensor(getattr(sim.model, field)[element]).double().clone()
     row.reshape(-1)[component if row.ndim else 0] = value
-    wanted = rf"{field} of {name} must be .* in world 2"
-    with pytest.raises(InvalidInputError, match=wanted) as told:
+    with raises(InvalidInputError, name=field, worlds=[2]) as told:
         sim.write_parameter(field, row[None, None], [element], [2])
-    assert told.value.worlds == (2,)
+    assert name in str(told.value)
     assert f"model/{field}" not in sim.snapshot().slots  # it is common to all worlds
     tensor = sim.expand(field)
     tensor[2, element] = row
-    with pytest.raises(InvalidInputError, match=wanted):
+    with raises(InvalidInputError, name=field, worlds=[2]):
         sim.step()
     tensor[2, element] = torch.as_tensor(getattr(sim.model, field)[element])
     sim.step()
@@ -82,8 +81,9 @@ def test_negative_values_are_rejected(field, element, name):
     sim = make()
     values = sim.expand(field)
     values[1, element] = -0.5
-    with pytest.raises(InvalidInputError, match=rf"{field} of {name} .* in world 1"):
+    with raises(InvalidInputError, name=field, worlds=[1]) as told:
         sim.step()
+    assert name in str(told.value)
 
 
 def test_a_snapshot_with_a_negative_mass_is_refused():

@@ -281,12 +281,12 @@ def test_set_const_of_some_worlds_leaves_the_rest_fresh(make_sim, engine, random
 def test_bad_parameter_values_are_refused(make_sim):
     sim = make_sim()
     before = sim.expand("body_mass").clone()
-    for values, elements, worlds, message in (
-        ([[1.0, 2.0]], [1], [0], r"must have shape \(1, 1\)"),
-        ([[float("nan")]], [1], [0], "finite"),
-        ([[1.0]], [99], [0], r"body_mass element ids must be in \[0, 7\)"),
+    for values, elements, worlds, name in (
+        ([[1.0, 2.0]], [1], [0], "body_mass"),
+        ([[float("nan")]], [1], [0], "body_mass"),
+        ([[1.0]], [99], [0], "body_mass element ids"),
         ([[1.0]], [1], [4], "env ids"),
     ):
-        with pytest.raises(InvalidInputError, match=message):
+        with raises(InvalidInputError, name=name):
             sim.write_parameter("body_mass", values, elements, worlds)
     assert torch.equal(sim.expand("body_mass"), before)

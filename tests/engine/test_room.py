@@ -9,6 +9,7 @@ import mujoco
 import pytest
 import torch
 from tests.inside import set_unread_steps
+from tests.raised import raises
 
 from simstate import DivergenceError, ModelError, Simulation, WarpCfg, integrate
 
@@ -103,7 +104,7 @@ def test_raise_names_them_and_the_others_move_as_with_room(cfg, integrator):
     before = sim.state.clone()
     with (
         pytest.warns(RuntimeWarning, match="dropped contacts or constraints"),
-        pytest.raises(DivergenceError, match="dropped contacts") as caught,
+        pytest.raises(DivergenceError) as caught,
     ):
         sim.step(3)
     twin.step(3)
@@ -162,7 +163,7 @@ def test_native_refuses_and_keeps_what_was():
     sim.step()
     sim.data.qpos[1] = make(ROOMY).data.qpos[1].double()
     before = sim.state.clone()
-    with pytest.raises(ModelError, match=r"1 of 3 simulations \(1\)"):
+    with raises(ModelError, worlds=[1]):
         sim.step()
     assert torch.equal(sim.state, before)
     sim.step(env_ids=[0, 2])

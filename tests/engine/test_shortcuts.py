@@ -6,6 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate import EntityCfg, InitialStateCfg, InvalidInputError, SceneCfg, Simulation
 from simstate.env import (
@@ -104,17 +105,15 @@ def test_what_a_shortcut_takes_for_fixed_is_refused(
 ):
     sim = Simulation(scene(), 3, engine=engine)
     before = sim.state.clone()
-    with pytest.raises(InvalidInputError, match=f"{names}.*{REMEDY}.*Nothing was"):
+    with raises(InvalidInputError, name=parameter) as caught:
         sim.write_parameter(parameter, [[value]], [element], [1])
+    assert names in str(caught.value)
     assert torch.equal(sim.expand(parameter)[0], sim.expand(parameter)[1])
     own = sim.expand(parameter)[1, element].clone()
     sim.expand(parameter)[1, element] = torch.tensor(value, dtype=sim.dtype)
-    with pytest.raises(
-        InvalidInputError, match=f"{names}.*{REMEDY}.*restore the model"
-    ):
-        sim.step()
-    with pytest.raises(InvalidInputError, match=REMEDY):
-        _ = sim.data.xipos
+    for call in (sim.step, lambda: sim.data.xipos):
+        with raises(InvalidInputError, name=parameter):
+            call()
     sim.expand(parameter)[1, element] = own
     assert torch.equal(sim.state, before)
     sim.step()
@@ -184,7 +183,7 @@ def test_an_event_that_moves_coms_compiles_what_it_needs(engine, func):
 
 def test_a_users_event_says_that_it_moves_coms():
     for made in (shift, Shift):
-        with pytest.raises(InvalidInputError, match=REMEDY) as raised:
+        with raises(InvalidInputError, name="body_ipos") as raised:
             Env(task(made), 3)
         assert "event term 'com'" in raised.value.__notes__[0]
         moves_com(made)

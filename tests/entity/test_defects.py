@@ -521,8 +521,9 @@ def test_scalars_are_refused_by_every_writer(value: Any) -> None:
         robot.write_mocap_pose_to_sim,
     ]
     for write in writes:
-        with pytest.raises(ShapeError, match=r"got \(\)"):
+        with pytest.raises(ShapeError) as caught:
             write(value)
+        assert caught.value.shape == ()
     with pytest.raises(ShapeError):
         free.write_joint_state_to_sim(value, value)
     with pytest.raises(ShapeError):

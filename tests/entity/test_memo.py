@@ -439,10 +439,9 @@ def test_strict_mode_asks_for_an_evaluation_as_before():
 
 def test_a_write_to_a_derived_field_is_rejected_by_the_next_call():
     sim = make()
-    message = r"sim\.data\.xpos was written to, but it is computed"
     for call in (sim.step, lambda: sim.scene["robot"].data.joint_pos, sim.reset):
         sim.data.xpos[1, 2] += 1.0
-        with pytest.raises(InvalidInputError, match=message):
+        with raises(InvalidInputError, name="sim.data.xpos"):
             call()
         call()
         check = mujoco.MjData(sim.model)

@@ -139,14 +139,10 @@ def test_reads_that_are_not_declared_are_refused():
             kind="own_acc", unit="m/s²", shape=(3,), reads=("cvel", "xipos"),
         )  # fmt: skip
 
-    for data, message in (
-        (Wrong, "'own_speed' read 'root_com_lin_vel_w'.*stage velocity"),
-        (Raw, "'own_height' read 'xpos'.*stage position"),
-        (Evaluating, "declare it with evaluates=True"),
-    ):
+    for data in (Wrong, Raw, Evaluating):
         sim = make(data)
         name = next(reversed(data.quantities))
-        with pytest.raises(ModelError, match=message):
+        with raises(ModelError, name=name):
             sim.scene["robot"].data.read(name)
         # The failed read leaves everything as it was.
         assert sim.scene["robot"].data.root_com_lin_vel_w.shape == (3, 3)

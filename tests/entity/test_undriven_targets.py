@@ -77,7 +77,7 @@ def test_a_name_of_another_kind_is_explained() -> None:
 
 
 def test_a_scene_without_cameras_says_how_to_declare_one() -> None:
-    with pytest.raises(UnknownNameError, match="CameraCfg"):
+    with raises(UnknownNameError, name="front"):
         make("cube").cameras["front"]
 
 

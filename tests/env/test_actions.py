@@ -164,21 +164,19 @@ def test_a_wrench_acts_along_the_bodys_own_axes(make_env, engine):
 
 
 @pytest.mark.parametrize(
-    ("action", "error", "message"),
+    ("action", "error", "name"),
     [
-        (JointPositionActionCfg(joint_names="hipp"), UnknownNameError,
-         "action term 'a'.*'hipp'.*Did you mean 'hip'"),
-        (JointPositionActionCfg(scale={"ankle": 1.0}), UnknownNameError,
-         "action term 'a'.*'ankle'"),
-        (JointEffortActionCfg(), InvalidInputError, "take effort targets.*has none"),
+        (JointPositionActionCfg(joint_names="hipp"), UnknownNameError, "hipp"),
+        (JointPositionActionCfg(scale={"ankle": 1.0}), UnknownNameError, "ankle"),
+        (JointEffortActionCfg(), InvalidInputError, "robot"),
         (JointPositionActionCfg(clip=(1.0, -1.0)), InvalidInputError, "clip"),
-        (JointPositionActionCfg(asset_name="robt"), UnknownNameError, "'robot'"),
-        (BodyWrenchActionCfg(body_name="trunk"), InvalidInputError, "does nothing"),
-        (BodyWrenchActionCfg(body_name="tronk"), UnknownNameError, "'trunk'"),
+        (JointPositionActionCfg(asset_name="robt"), UnknownNameError, "robt"),
+        (BodyWrenchActionCfg(body_name="trunk"), InvalidInputError, "a"),
+        (BodyWrenchActionCfg(body_name="tronk"), UnknownNameError, "tronk"),
     ],
 )  # fmt: skip
-def test_bad_action_terms_are_refused(make_env, action, error, message):
-    with pytest.raises(error, match=message):
+def test_bad_action_terms_are_refused(make_env, action, error, name):
+    with raises(error, name=name):
         make_env(actions={"a": action})
 
 

@@ -204,7 +204,7 @@ def test_torchscript_is_run_only_if_it_is_named(make_env, tmp_path):
     for name in ("a.pt", "a.onnx"):
         (tmp_path / name).write_bytes((tmp_path / "a.pt").read_bytes())
         cfg = ActuatorNetworkActionCfg(network=tmp_path / name)
-        with pytest.raises(ModelError, match=rf"{name}.* no (\.onnx|ONNX) file"):
+        with raises(ModelError, file=name):
             pd_env(make_env, cfg)
     with raises(ModelError, file="a.pt"):
         pd_env(make_env, ActuatorNetworkActionCfg(network=tmp_path / "a.pt"))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from simstate.env.backend import DeviceBackend, HostBackend
+from simstate.env.backend import Backend, HostBackend
 from simstate.world.ledger import Ledger
 from simstate.world.random import WorldRandom
 
@@ -14,7 +14,7 @@ from simstate.world.random import WorldRandom
 @pytest.fixture(params=["numpy", "torch"])
 def backend(request):
     host = request.param == "numpy"
-    return HostBackend() if host else DeviceBackend(torch.device("cpu"))
+    return HostBackend() if host else Backend(torch.device("cpu"))
 
 
 def test_arrays_share_memory_and_copies_do_not(backend):
@@ -107,7 +107,7 @@ def test_values_that_are_not_finite_are_excused_or_raise(backend):
 
 
 def test_mistakes_of_an_unfinished_step_are_forgotten():
-    backend = DeviceBackend(torch.device("cpu"))
+    backend = Backend(torch.device("cpu"))
     backend.check_finite(torch.tensor([torch.nan]), None, lambda _: ValueError())
     backend.forget()
     assert backend.ids({"a": torch.tensor([False, True])})["a"].tolist() == [1]

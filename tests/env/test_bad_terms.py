@@ -81,9 +81,10 @@ def test_a_bad_term_is_named_and_worlds_stay(
     actions = given(env, 3)
     env.step(actions[0])
     before = slots(env)
-    bad, says = bad_values(kind)[mistake]
+    bad, _ = bad_values(kind)[mistake]
     monkeypatch.setitem(BAD, kind, bad)
-    with pytest.raises(SimStateError, match=rf"{kind} term '(policy/)?odd'.*{says}"):
+    where = "policy/" if kind == "observation" else ""
+    with raises(SimStateError, name=f"{kind} term '{where}odd'"):
         env.step(actions[1])
     after = slots(env)
     assert before.keys() == after.keys()
@@ -121,9 +122,9 @@ def test_a_class_without_reset_is_named(make_env, parts):
 
 
 def test_unknown_metrics_and_reductions_are_named(make_env, given):
-    with pytest.raises(UnknownNameError, match=r"metric term 'odd'.*upright_'"):
+    with raises(UnknownNameError, name="upright_"):
         make_env(metrics={"odd": MetricTermCfg("upright_")})
-    with pytest.raises(UnknownNameError, match=r"reduction of metric 'odd'.*median"):
+    with raises(UnknownNameError, name="median"):
         make_env(metrics={"odd": MetricTermCfg("is_alive", reduction="median")})
     env = make_env(metrics={"alive": MetricTermCfg("is_alive")})
     before = slots(env)
@@ -133,17 +134,11 @@ def test_unknown_metrics_and_reductions_are_named(make_env, given):
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
-@pytest.mark.parametrize(
-    ("task", "says"),
-    [
-        ("simstate/Ant-v5", "Did you mean 'ctrl_cost_weight'"),
-        ("simstate/Quadruped-Velocity-v0", "no argument 'ctrl_cost_wait'"),
-    ],
-)
-def test_unknown_keywords_of_make_vec_are_named(task, says):
+@pytest.mark.parametrize("task", ["simstate/Ant-v5", "simstate/Quadruped-Velocity-v0"])
+def test_unknown_keywords_of_make_vec_are_named(task):
     for make in (
         gymnasium.make,
         lambda *a, **k: gymnasium.make_vec(*a, num_envs=3, **k),
     ):
-        with pytest.raises(SimStateError, match=f"ctrl_cost_wait.*{says}|{says}"):
+        with raises(SimStateError, name="ctrl_cost_wait"):
             make(task, ctrl_cost_wait=0.1)

@@ -37,27 +37,27 @@ def returning(value: object) -> object:
 
 
 @pytest.mark.parametrize(
-    ("value", "got"),
+    ("value", "shape"),
     [
-        (torch.zeros(4), r"\(4,\)"),
-        (torch.zeros(3, 2), r"\(3, 2\)"),
-        (torch.zeros(3, 4, 2, 2), r"\(3, 4, 2, 2\)"),
-        ([[0.0]] * 4, "list"),
-        (None, "NoneType"),
+        (torch.zeros(4), (4,)),
+        (torch.zeros(3, 2), (3, 2)),
+        (torch.zeros(3, 4, 2, 2), (3, 4, 2, 2)),
+        ([[0.0]] * 4, None),
+        (None, None),
     ],
 )
-def test_an_observation_of_a_wrong_shape_is_named(make_env, value, got):
-    with pytest.raises(ShapeError, match=rf"'policy/mine'.*\(4, k\) or .*, got {got}"):
+def test_an_observation_of_a_wrong_shape_is_named(make_env, value, shape):
+    with raises(ShapeError, name="observation term 'policy/mine'") as caught:
         make_env(observations=group(ObservationTermCfg(returning(value))))
+    assert caught.value.shape == shape
 
 
-@pytest.mark.parametrize(
-    ("value", "got"), [(torch.zeros(4, 1), r"\(4, 1\)"), (1.0, "float")]
-)
-def test_a_reward_of_a_wrong_shape_is_named(make_env, given, value, got):
+@pytest.mark.parametrize(("value", "shape"), [(torch.zeros(4, 1), (4, 1)), (1.0, None)])
+def test_a_reward_of_a_wrong_shape_is_named(make_env, given, value, shape):
     env = make_env(rewards={"mine": RewardTermCfg(returning(value), weight=1.0)})
-    with pytest.raises(ShapeError, match=rf"reward term 'mine'.*\(4,\), got {got}"):
+    with raises(ShapeError, name="reward term 'mine'") as caught:
         env.step(given(env, 1)[0])
+    assert caught.value.shape == shape
 
 
 def test_a_termination_that_is_no_truth_value_is_named(make_env, given):
@@ -79,8 +79,7 @@ def test_a_number_that_is_not_finite_names_term_and_world(make_env, given, bad):
     env = make_env(rewards={"fine": fine, "mine": RewardTermCfg(late, weight=0.0)})
     actions = given(env, 2)
     env.step(actions[0])
-    message = f"reward term 'mine' returned {bad} in world 2"
-    with pytest.raises(InvalidInputError, match=message):
+    with raises(InvalidInputError, name="reward term 'mine'", worlds=[2]):
         env.step(actions[1])
 
     terms = {
@@ -89,8 +88,8 @@ def test_a_number_that_is_not_finite_names_term_and_world(make_env, given, bad):
     }
     env = make_env(observations={"policy": ObservationGroupCfg(terms)})
     env.step(actions[0])
-    message = f"observation term 'policy/mine' returned {bad} in world 2"
-    with pytest.raises(InvalidInputError, match=message):
+    name = "observation term 'policy/mine'"
+    with raises(InvalidInputError, name=name, worlds=[2]):
         env.step(actions[1])
 
 
@@ -131,34 +130,34 @@ def test_names_that_match_nothing(make_env):
         params = {"asset_cfg": SceneEntityCfg(**names)}
         return group(ObservationTermCfg(observations.joint_pos_rel, params=params))
 
-    for names, message in (
-        ({"name": "robot", "joint_names": "ankle"}, r"'policy/mine'.*joint 'ankle'"),
-        ({"name": "robot", "joint_names": ["hip", "nee"]}, r"Did you mean 'knee'"),
-        ({"name": "robot", "joint_names": "hip("}, r"bad regex"),
-        ({"name": "robot", "body_names": "foot"}, r"body 'foot'"),
-        ({"name": "robot", "sensor_names": "imu"}, r"sensor 'imu'"),
-        ({"name": "rowboat"}, r"entity 'rowboat'"),
+    for names, name in (
+        ({"name": "robot", "joint_names": "ankle"}, "ankle"),
+        ({"name": "robot", "joint_names": ["hip", "nee"]}, "nee"),
+        ({"name": "robot", "joint_names": "hip("}, "hip("),
+        ({"name": "robot", "body_names": "foot"}, "foot"),
+        ({"name": "robot", "sensor_names": "imu"}, "imu"),
+        ({"name": "rowboat"}, "rowboat"),
     ):
-        with pytest.raises(UnknownNameError, match=message):
+        with raises(UnknownNameError, name=name):
             make_env(observations=seen(**names))
     with raises(InvalidInputError, name="robot"):
         _ = SceneEntityCfg("robot", joint_names="hip").joint_ids
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "name"),
     [
         ({"delay": -1}, "delay"),
         ({"delay": (3, 1)}, "delay"),
         ({"history": 0}, "history"),
         ({"clip": (1.0, -1.0)}, "clip"),
-        ({"scale": (1.0, 2.0, 3.0)}, "3 scales for 2 numbers"),
-        ({"noise": 0.1}, "noise 0.1"),
+        ({"scale": (1.0, 2.0, 3.0)}, "observation term 'policy/mine'"),
+        ({"noise": 0.1}, "noise"),
     ],
 )
-def test_bad_options_of_an_observation(make_env, options, message):
+def test_bad_options_of_an_observation(make_env, options, name):
     term = ObservationTermCfg(observations.joint_pos_rel, **options)
-    with pytest.raises(InvalidInputError, match=f"'policy/mine'.*{message}"):
+    with raises(InvalidInputError, name=name):
         make_env(observations=group(term))
 
 
@@ -214,9 +213,7 @@ def test_bad_task_configurations(make_env, change, name):
 def test_more_that_is_no_task(make_cfg):
     with raises(InvalidInputError, name="cfg"):
         Env({})
-    with pytest.raises(
-        UnknownNameError, match=r"'sometimes'.*startup, reset, interval"
-    ):
+    with raises(UnknownNameError, name="sometimes"):
         Env(make_cfg(events={"a": EventTermCfg(lambda e, i: None, mode="sometimes")}))
     with raises(UnknownNameError, name="quadruped-velocity"):
         tasks.make_cfg("quadruped-velocity")
@@ -235,19 +232,19 @@ def test_a_configuration_is_not_changed_by_its_environment(make_cfg, given):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    "options",
     [
-        ({"delay": 1.5}, "delay 1.5: it must be a whole number"),
-        ({"delay": (0, 1, 2)}, r"delay \(0, 1, 2\)"),
-        ({"history": 2.0}, "history 2.0: it must be a whole number"),
-        ({"scale": [1.0, 2.0]}, r"scale \[1.0, 2.0\]: it must be a number, or a tuple"),
-        ({"scale": "twice"}, "scale 'twice'"),
-        ({"scale": float("nan")}, "scale nan"),
+        {"delay": 1.5},
+        {"delay": (0, 1, 2)},
+        {"history": 2.0},
+        {"scale": [1.0, 2.0]},
+        {"scale": "twice"},
+        {"scale": float("nan")},
     ],
 )
-def test_bad_options_of_an_observation_are_reported(make_env, options, told):
+def test_bad_options_of_an_observation_are_reported(make_env, options):
     term = ObservationTermCfg(observations.joint_pos_rel, **options)
-    with pytest.raises(InvalidInputError, match=f"'policy/mine' has {told}"):
+    with raises(InvalidInputError, name=next(iter(options))):
         make_env(observations=group(term))
 
 
@@ -265,7 +262,7 @@ def test_an_observation_whose_width_changes_is_named(make_env, given):
 @pytest.mark.parametrize("value", [None, [], "rewards"])
 @pytest.mark.parametrize("part", ["rewards", "events", "observations", "commands"])
 def test_a_part_that_is_no_dictionary_is_named(make_env, part, value):
-    with pytest.raises(InvalidInputError, match=rf"EnvCfg.{part} must be a dictionary"):
+    with raises(InvalidInputError, name=part):
         make_env(**{part: value})
 
 
@@ -293,7 +290,7 @@ def test_a_name_that_finds_several_elements_is_reported(make_env):
 @pytest.mark.parametrize("field", ["lin_vel_x", "heading", "resampling_time_s"])
 def test_a_bad_range_of_a_command_is_reported(make_env, field, span):
     ranges = {"lin_vel_x": (0.0, 1.0), "resampling_time_s": (1.0, 2.0)} | {field: span}
-    with pytest.raises(InvalidInputError, match=rf"command term 'mine' has {field}"):
+    with raises(InvalidInputError, name=field):
         make_env(commands={"mine": VelocityCommandCfg(**ranges)})
 
 

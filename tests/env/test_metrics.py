@@ -131,35 +131,35 @@ def test_an_evaluation_tells_success_from_failure(make_env):
 
 
 @pytest.mark.parametrize(
-    ("parts", "error", "message"),
+    ("parts", "error", "name"),
     [
         ({"metrics": {"x": MetricTermCfg(ticking, reduction="median")}},
-         UnknownNameError, "reduction of metric 'x'"),
+         UnknownNameError, "median"),
         ({"metrics": {"x": MetricTermCfg("no_such")}}, UnknownNameError, "no_such"),
-        ({"metrics": {"x": 3}}, InvalidInputError, "MetricTermCfg"),
+        ({"metrics": {"x": 3}}, InvalidInputError, "EnvCfg.metrics['x']"),
         ({"terminations": {"x": TerminationTermCfg(after([1, 2, 3]), kind="won")}},
-         UnknownNameError, "kind of the termination 'x'"),
+         UnknownNameError, "won"),
         ({"terminations": {"x": TerminationTermCfg(after([1, 2, 3]), kind="time_out")}},
-         InvalidInputError, "time_out=True"),
+         InvalidInputError, "time_out"),
     ],
 )  # fmt: skip
-def test_wrong_configurations_are_named(make_env, parts, error, message):
-    with pytest.raises(error, match=message):
+def test_wrong_configurations_are_named(make_env, parts, error, name):
+    with raises(error, name=name):
         make_env(3, **parts)
 
 
 @pytest.mark.parametrize(
-    ("func", "error", "message"),
+    ("func", "error", "name"),
     [
         (lambda env: torch.tensor([1.0, float("nan"), 2.0]), InvalidInputError,
-         "metric.*'odd'.*world 1"),
-        (lambda env: torch.ones(2), ShapeError, "'odd'"),
+         "metric term 'odd'"),
+        (lambda env: torch.ones(2), ShapeError, "metric term 'odd'"),
     ],
 )  # fmt: skip
-def test_a_wrong_metric_leaves_the_worlds(make_env, func, error, message):
+def test_a_wrong_metric_leaves_the_worlds(make_env, func, error, name):
     env = make_env(3, metrics={"odd": MetricTermCfg(func)})
     before = env.sim.state.clone()
-    with pytest.raises(error, match=message):
+    with raises(error, name=name):
         run(env, 1)
     assert torch.equal(env.sim.state, before)
 

@@ -384,6 +384,24 @@ def test_starts_move_to_where_episodes_fail(make_env, tmp_path):
     np.testing.assert_allclose(starts.probability, even)
 
 
+@pytest.mark.parametrize("auto_reset", [True, False])
+def test_a_failure_in_the_step_that_ends_a_motion_is_counted_in_it(
+    make_env, tmp_path, auto_reset
+):
+    env = failing(make_env, tmp_path, 12)
+    env.auto_reset = auto_reset
+    motion = env.commands["motion"]
+    env.step(torch.zeros(12, env.action_dim))
+    motion.clip[:] = 1
+    motion.time[:] = motion.reference.duration[1] - 0.5 * env.step_dt
+    motion.starts.failures[:] = 0.0
+    env.step(torch.zeros(12, env.action_dim))  # fails, and the motion is over
+    assert bool(env.terminated.all())
+    if not auto_reset:
+        env.step(torch.zeros(12, env.action_dim), reset_ids=range(12))
+    assert motion.starts.failures.nonzero().flatten().tolist() == [3]
+
+
 def test_failures_are_forgotten(make_env, tmp_path):
     env = failing(make_env, tmp_path, 2, failure_memory=4)
     starts = env.commands["motion"].starts

@@ -295,22 +295,23 @@ def nan_in_one_world(env):
 
 
 @pytest.mark.parametrize(
-    ("good", "wrong", "error", "text"),
+    ("good", "wrong", "error", "name"),
     [
         (picture, lambda env: picture(env)[:, :2], ShapeError,
-         r"\(num_envs, 2, 4, 2\), and \(num_envs, 3, 4, 2\) before"),
+         "observation term 'policy/eye'"),
         (picture, lambda env: picture(env).int(), ShapeError,
-         "returned int32, and uint8 before"),
+         "observation term 'policy/eye'"),
         (picture, lambda env: picture(env)[:, :, 0, 0], ShapeError,
-         r"\(num_envs, 3\), and"),
+         "observation term 'policy/eye'"),
         (picture, lambda env: picture(env).to("meta"), InvalidInputError,
-         "on the device 'meta', and the environment is on 'cpu'"),
-        (depth, nan_in_one_world, InvalidInputError, "returned nan in world 2"),
-        (picture, lambda env: picture(env)[:3], ShapeError, r"got \(3, 3, 4, 2\)"),
+         "observation term 'policy/eye'"),
+        (depth, nan_in_one_world, InvalidInputError, "observation term 'policy/eye'"),
+        (picture, lambda env: picture(env)[:3], ShapeError,
+         "observation term 'policy/eye'"),
     ],
 )  # fmt: skip
 def test_a_picture_that_changes_is_refused_and_nothing_has_happened(
-    make_env, given, good, wrong, error, text
+    make_env, given, good, wrong, error, name
 ):
     term = ObservationTermCfg(changing(good, wrong, 3), history=2)
     env = make_env(observations=grouped(eye=term, joints=observations.joint_pos_rel))
@@ -318,7 +319,7 @@ def test_a_picture_that_changes_is_refused_and_nothing_has_happened(
     for action in actions[:2]:
         env.step(action)
     state, seen = env.sim.state.clone(), env.observations["policy"]["eye"]
-    with pytest.raises(error, match=text) as raised:
+    with raises(error, name=name) as raised:
         env.step(actions[2])
     assert "'policy/eye'" in str(raised.value)
     assert torch.equal(env.sim.state, state)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate.base.errors import InvalidInputError
 from simstate.env import ObservationGroupCfg, ObservationTermCfg, SensorNoise
@@ -94,6 +95,10 @@ def test_the_bias_is_part_of_the_world(make_env) -> None:
 
 
 def test_numbers_that_make_no_sense() -> None:
-    for options in ({"density": -1.0}, {"bias_time": 0.0}, {"limits": (1.0, 0.0)}):
-        with pytest.raises(InvalidInputError, match=next(iter(options))):
+    for options, name in (
+        ({"density": -1.0}, "density of a SensorNoise"),
+        ({"bias_time": 0.0}, "bias_time of a SensorNoise"),
+        ({"limits": (1.0, 0.0)}, "limits"),
+    ):
+        with raises(InvalidInputError, name=name):
             SensorNoise(**options)

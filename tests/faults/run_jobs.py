@@ -15,8 +15,8 @@ from simstate.data.datasets import collect, episodes_of
 from simstate.env import Env, EnvCfg, tasks
 from simstate.record import Recording, recorder
 from simstate.train.checkpoint import find_checkpoint, read_checkpoint
-from simstate.train.progress import Progress
 from simstate.train.run_cfg import OutputCfg, RunCfg
+from simstate.train.training_logs import Progress
 from simstate.train.training_run import TrainingRun
 
 TASK = "Cartpole-Balance"

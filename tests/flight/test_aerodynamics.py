@@ -66,17 +66,16 @@ def test_a_table_of_each_world_and_a_factor():
 
 def test_wrong_tables_raise():
     table = Table({"x": [0.0, 1.0]}, [1.0, 2.0], outside="raise")
-    for wrong, message in (
-        (lambda: table({"x": torch.tensor([0.5, 1.5])}), "x = 1.5 is outside"),
-        (lambda: table({"y": torch.tensor([0.5])}), "Unknown variable"),
-        (lambda: Table({"x": [0.0, 0.0]}, [1.0, 2.0]), "must rise"),
-        (lambda: Table({"x": [0.0, 1.0]}, [1.0, 2.0, 3.0]), "shape"),
-        (lambda: Table({}, 1.0), "at least one axis"),
-        (lambda: Table({"x": [0.0, 1.0]}, [1.0, np.nan]), "finite"),
-        (lambda: Table({"x": [0, 1]}, [1, 2], outside="zero"), "clamp"),
+    for wrong, name in (
+        (lambda: table({"x": torch.tensor([0.5, 1.5])}), "x"),
+        (lambda: table({"y": torch.tensor([0.5])}), "x"),
+        (lambda: Table({"x": [0.0, 0.0]}, [1.0, 2.0]), "breakpoints of x"),
+        (lambda: Table({"x": [0.0, 1.0]}, [1.0, 2.0, 3.0]), "values of a table over x"),
+        (lambda: Table({}, 1.0), "axes"),
+        (lambda: Table({"x": [0.0, 1.0]}, [1.0, np.nan]), "values of a table"),
+        (lambda: Table({"x": [0, 1]}, [1, 2], outside="zero"), "zero"),
     ):
-        with pytest.raises((InvalidInputError, ShapeError, UnknownNameError),
-                           match=message):  # fmt: skip
+        with raises((InvalidInputError, ShapeError, UnknownNameError), name=name):
             wrong()
 
 
@@ -239,14 +238,17 @@ def test_controls_lag_saturate_and_are_part_of_the_state():
     assert flight.get_state().controls["aileron"].tolist() == [0, 0, 0]
     flight.set_controls({"aileron": 0.9}, env_ids=[1], settled=True)
     assert flight.get_state().controls["aileron"].tolist() == [0, 0.5, 0]
-    for wrong, message in (
-        ({"rudder": 0.1}, "Known: elevator, aileron"),
-        ({"elevator": [0.1, 0.2]}, "elevator must be a number or have shape"),
+    for wrong, name in (
+        ({"rudder": 0.1}, "rudder"),
+        ({"elevator": [0.1, 0.2]}, "elevator"),
     ):
-        with pytest.raises((ShapeError, UnknownNameError), match=message):
+        with raises((ShapeError, UnknownNameError), name=name):
             flight.set_controls(wrong)
-    for cfg in (ControlCfg(range=(1.0, 0.0)), ControlCfg(time_constant=-1.0)):
-        with pytest.raises(InvalidInputError, match="'flap'"):
+    for cfg, name in (
+        (ControlCfg(range=(1.0, 0.0)), "flap"),
+        (ControlCfg(time_constant=-1.0), "The time constant of control 'flap'"),
+    ):
+        with raises(InvalidInputError, name=name):
             flying(controls={"flap": cfg})
 
 
@@ -344,17 +346,17 @@ def test_a_propeller_by_its_advance_ratio():
         np.testing.assert_allclose(force, [push, 0, 0], rtol=1e-9, atol=1e-9)
         arm = np.cross(np.array([0.5, 0, 0]) - COM, force)
         np.testing.assert_allclose(moment, arm - [torque, 0, 0], rtol=1e-7, atol=1e-9)
-    for wrong, message in (
-        (lambda: Rotor("x", -1.0), "thrust_coefficient"),
+    for wrong, name in (
+        (lambda: Rotor("x", -1.0), "thrust_coefficient of Rotor 'x'"),
         (lambda: Rotor("x", 1.0, direction=0), "direction"),
-        (lambda: Rotor("x", 1.0, axis=(0, 0, 0)), "no length"),
+        (lambda: Rotor("x", 1.0, axis=(0, 0, 0)), "axis"),
         (
             lambda: Propeller("x", 1.0, Table({"j": [0]}, [1.0]),
                               Table({"j": [0]}, [1.0])),
             "advance_ratio",
         ),
     ):  # fmt: skip
-        with pytest.raises(InvalidInputError, match=message):
+        with raises(InvalidInputError, name=name):
             wrong()
     late = flying(integrator=RK4())
     late.add_load(Rotor("tail", 1e-5))

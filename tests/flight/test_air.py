@@ -214,15 +214,17 @@ def test_wind_as_a_field_of_place_and_time():
     sheared = flying(air=Air(wind=lambda t, p: 0.01 * p[:, [2, 0, 1]]))
     want = 0.01 * np.array([-2000.0, 100.0, -50.0])
     np.testing.assert_allclose(sheared.get_state().wind_e[0], want, atol=1e-12)
-    for wrong, message in (
-        (lambda: WindField({"hight": heights}, grid[:, 0]), "height"),
-        (lambda: WindField({"height": heights[::-1]}, grid[:, 0]), "rise"),
-        (lambda: WindField({"height": heights}, grid), "shape"),
-        (lambda: flying(air=Air(wind=lambda t, p: t)).get_state(), "wind"),
-        (lambda: flying(air=Air(wind=np.zeros((3, 3)))), "3 rows"),
+    for wrong, name in (
+        (lambda: WindField({"hight": heights}, grid[:, 0]), "hight"),
+        (
+            lambda: WindField({"height": heights[::-1]}, grid[:, 0]),
+            "breakpoints of height",
+        ),
+        (lambda: WindField({"height": heights}, grid), "values of a table over height"),
+        (lambda: flying(air=Air(wind=lambda t, p: t)).get_state(), "wind(t, position)"),
+        (lambda: flying(air=Air(wind=np.zeros((3, 3)))), "wind"),
     ):
-        with pytest.raises((InvalidInputError, ShapeError, UnknownNameError),
-                           match=message):  # fmt: skip
+        with raises((InvalidInputError, ShapeError, UnknownNameError), name=name):
             wrong()
 
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate.base.errors import InvalidInputError, SimStateError, UnknownNameError
 from simstate.flight import (
@@ -225,22 +226,27 @@ def test_lags_of_controls_are_states():
 
 def test_what_cannot_be_trimmed_says_so():
     flight = glider()
-    for wrong, error, message in (
-        (lambda: trim_flight(flight, {"speed": 1.0}, ()), UnknownNameError, "airspeed"),
+    for wrong, error, fields in (
+        (
+            lambda: trim_flight(flight, {"speed": 1.0}, ()),
+            UnknownNameError,
+            {"name": "speed"},
+        ),
         (
             lambda: trim_flight(flight, {"alpha": 0.1}, ("alpha",)),
             InvalidInputError,
-            "both given and free",
+            {"name": "alpha"},
         ),
         (
             lambda: trim_flight(flight, {"airspeed": 4.0}, ("alpha", "flight_path",
                                                             "elevator")),
             SimStateError,
-            "did not converge",
+            {"worlds": [0, 1]},
         ),
-        (lambda: linearise_flight(flight, ["rudder"]), UnknownNameError, "elevator"),
+        (lambda: linearise_flight(flight, ["rudder"]), UnknownNameError,
+         {"name": "rudder"}),
     ):  # fmt: skip
-        with pytest.raises(error, match=message):
+        with raises(error, **fields):
             wrong()
     narrow = {"elevator": Unknown(0.0, -0.01, 0.01)}
     result = trim_flight(

@@ -207,21 +207,21 @@ def test_two_aircraft_meet_gusts_of_their_own():
 
 
 def test_wrong_turbulence_is_refused():
-    for wrong, message in (
-        (lambda: DrydenTurbulence("mild", 1.0), "light"),
-        (lambda: DrydenTurbulence("light", 0.0), "span"),
+    for wrong, name in (
+        (lambda: DrydenTurbulence("mild", 1.0), "mild"),
+        (lambda: DrydenTurbulence("light", 0.0), "span of process 'turbulence'"),
         (
             lambda: flying(DrydenTurbulence("light", 1.0), 100.0, integrator=RK4()),
-            "stochastic",
+            "process 'turbulence'",
         ),
         (
             lambda: FreeFlight(1.0, np.eye(3), integrator=SRIW1()).sim.add_process(
                 DrydenTurbulence("light", 1.0)
             ),
-            "add_turbulence",
+            "conditions",
         ),
     ):
-        with pytest.raises((InvalidInputError, UnknownNameError), match=message):
+        with raises((InvalidInputError, UnknownNameError), name=name):
             wrong()
     flight = flying(DrydenTurbulence("light", 1.0), 100.0)
     with raises(InvalidInputError, name="aircraft"):

@@ -88,11 +88,11 @@ def test_bad_calls_change_nothing(sim):
     before = sim.state.clone()
     with raises(ShapeError, name="actions"):
         env.step([{}])
-    with pytest.raises(SimStateError, match=r"robots\.franka\.dof_pos_target\.joint9"):
+    with raises(SimStateError, name="joint9"):
         env.step([{"franka": {"dof_pos_target": {"joint9": 0.0}}}] * 3)
     with raises(SimStateError, name="dof_pos"):
         env.step([{"franka": {"dof_pos": {"joint1": 0.0}}}] * 3)
-    with pytest.raises(SimStateError, match="cub"):
+    with raises(SimStateError, name="cub"):
         env.reset([{"objects": {"cub": {}}}] * 3)
     assert torch.equal(sim.state, before)
 
@@ -167,19 +167,22 @@ def test_a_task_has_its_own_rewards_and_time_limit(reach):
 
 
 @pytest.mark.parametrize(
-    ("action", "told"),
+    ("action", "name"),
     [
         ({"robot": {"dof_pos_target": {"joint9": 0.0}}}, "joint9"),
-        ({"robot": {"dof_vel_target": {"joint1": float("inf")}}}, "finite"),
+        (
+            {"robot": {"dof_vel_target": {"joint1": float("inf")}}},
+            "robots.robot.dof_vel_target.joint1",
+        ),
         ({"robot": {"dof_velo_target": {}}}, "dof_velo_target"),
-        ({"rob": {"dof_pos_target": {"joint1": 0.0}}}, "robots.rob"),
-        ({"robot": {"dof_pos_target": {"joint1": float("nan")}}}, "finite"),
+        ({"rob": {"dof_pos_target": {"joint1": 0.0}}}, "rob"),
+        ({"robot": {"dof_pos_target": {"joint1": float("nan")}}}, "joint1"),
     ],
 )
-def test_bad_targets_of_a_task_change_nothing(reach, action, told):
+def test_bad_targets_of_a_task_change_nothing(reach, action, name):
     env = MetaSimTaskEnv(reach)
     before = reach.sim.state.clone()
-    with pytest.raises(SimStateError, match=told):
+    with raises(SimStateError, name=name):
         env.step([{}, action, {}])
     with raises(ShapeError, name="actions"):
         env.step([action])

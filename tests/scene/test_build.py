@@ -866,9 +866,9 @@ def test_a_keyframe_moves_the_mocap_bodies_of_its_entity_alone() -> None:
 
 
 def test_an_unknown_keyframe_is_refused_with_the_nearest() -> None:
-    with pytest.raises(UnknownNameError, match=r"'crouhc'.*Did you mean 'crouch'"):
+    with raises(UnknownNameError, name="crouhc"):
         started(LEGS, keyframe="crouhc")
-    with pytest.raises(UnknownNameError, match="home"):
+    with raises(UnknownNameError, name="home"):
         started("cube", keyframe="home")
 
 
@@ -880,7 +880,7 @@ def test_a_keyframe_of_another_entity_is_unknown() -> None:
             "cube": EntityCfg(model="cube", init_state=state),
         }
     )
-    with pytest.raises(UnknownNameError, match="keyframe of entity 'cube'"):
+    with raises(UnknownNameError, name="arm/home"):
         build_scene(cfg)
 
 
@@ -1161,8 +1161,9 @@ def test_an_invalid_file_is_named(tmp_path: Path) -> None:
 def test_a_missing_mesh_is_named(tmp_path: Path) -> None:
     path = tmp_path / "wedge.xml"
     path.write_text(MESH)
-    with pytest.raises(ModelError, match=r"robot.*wedge\.obj"):
+    with raises(ModelError, name=f"The model of entity 'robot' ({path})") as caught:
         built(path)
+    assert "wedge.obj" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "/", "robot/"])

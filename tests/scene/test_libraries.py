@@ -113,8 +113,9 @@ def test_names_near_by_are_suggested(menagerie, descriptions):
         ("go1_description", "go1_mj_description"),
         ("quadrupet", "quadruped"),
     ):
-        with pytest.raises(ModelError, match=f"Did you mean '{meant}'") as caught:
+        with raises(ModelError, name=wrong) as caught:
             explain(wrong)
+        assert repr(meant) in str(caught.value)
         assert "pip install" not in str(caught.value)
 
 

@@ -100,7 +100,7 @@ def test_a_file_that_states_the_default_has_said_so(name: str) -> None:
     value = getattr(mujoco.MjSpec().option, name)
     usual = default.get(name, " ".join(map(str, np.atleast_1d(value))))
     two = [ball(f'<option {name}="{text}"/>') for text in (STATED[name], usual)]
-    with pytest.raises(ModelError, match=rf"{name} \(e0: .*, e1: ") as caught:
+    with raises(ModelError, name=name) as caught:
         model_of(*two)
     remedy = f"{name}=…" if name in ("timestep", "gravity") else f"'{name}': …"
     assert remedy in str(caught.value)

@@ -6,6 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 from tests.foreign_models import FOREIGN
+from tests.raised import raises
 from tests.simulators.scenes import OTHERS, only
 
 from simstate.base.errors import ModelError
@@ -269,7 +270,7 @@ def test_newton_refuses_a_tendon_from_which_it_would_leave_joints_out(key):
     assert not align(idle, key, seconds=0.0)[key].unexplained
     motor = '<actuator><motor tendon="sum"/></actuator>'
     driven = mujoco.MjModel.from_xml_string(text.format(motor))
-    with pytest.raises(ModelError, match="'sum'"):
+    with raises(ModelError, name="sum"):
         make(key, driven)
     assert "'sum'" in align(driven, key, seconds=0.0).skipped[key]
 
@@ -323,7 +324,7 @@ def test_mjx_is_not_stopped_by_what_moves_nothing(key):
         text = UNMOVED.format(flag=flag, shape=shape)
         put_model(mujoco.MjModel.from_xml_string(text))
     touching = mujoco.MjModel.from_xml_string(UNMOVED.format(flag="", shape="box"))
-    with pytest.raises(ModelError, match=r"MJX does not take this model.*BOX"):
+    with raises(ModelError, name="mjx"):
         put_model(touching)
 
 

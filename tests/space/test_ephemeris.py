@@ -140,11 +140,14 @@ def test_an_ephemeris_of_any_function():
     path.fit(-5000.0, 2000.0)
     np.testing.assert_allclose(path(t), spiral(t.numpy()), atol=1e-6)
     assert path.start <= -5000
-    for wrong, message in (
+    for wrong, name in (
         (lambda: Ephemeris(spiral, 0.0), "segment"),
-        (lambda: Ephemeris(lambda t: t, 10.0)(t), "must have shape"),
-        (lambda: Ephemeris(lambda t: np.full((len(t), 3), np.nan), 9.0)(t), "finite"),
-        (lambda: path.fit(0.0, 1e9), "too long"),
+        (lambda: Ephemeris(lambda t: t, 10.0)(t), "What the source of ephemeris gives"),
+        (
+            lambda: Ephemeris(lambda t: np.full((len(t), 3), np.nan), 9.0)(t),
+            "What the source of ephemeris gives",
+        ),
+        (lambda: path.fit(0.0, 1e9), "segments"),
     ):
-        with pytest.raises((InvalidInputError, ShapeError), match=message):
+        with raises((InvalidInputError, ShapeError), name=name):
             wrong()

@@ -35,43 +35,44 @@ def fleet():
 
 
 CASES = {
-    "masses": (lambda: POINT(torch.ones(3)), r"3 masses.*\(num_envs, 1\)"),
-    "frame": (lambda: integrate.MovingFrame(POINT(1.0), TWO, THREE), "MovingFrame"),
+    "masses": (lambda: POINT(torch.ones(3)), "position"),
+    "frame": (lambda: integrate.MovingFrame(POINT(1.0), TWO, THREE), "position"),
     "frame's rows": (
-        lambda: add(integrate.MovingFrame(POINT(1.0), TWO, TWO)), "2 rows.*3 worlds",
+        lambda: add(integrate.MovingFrame(POINT(1.0), TWO, TWO)), "frame",
     ),
     "rotation": (
         lambda: add(integrate.MovingFrame(
             space.HarmonicGravity(
                 space.earth_coefficients(3), space.UniformRotation([1.0, 2.0])
-            ), THREE, THREE)), "rate of UniformRotation has 2 rows",
+            ), THREE, THREE)), "rate",
     ),
     "elements": (
         lambda: space.OrbitalElements.of(7e6, [0.1, 0.2], [0.1, 0.2, 0.3]),
-        r"eccentricity \(2,\), inclination \(3,\)",
+        "semi_major_axis, eccentricity, inclination, node, periapsis, true_anomaly",
     ),
-    "state": (lambda: space.elements_from_state(TWO, THREE), r"position \(2,\)"),
+    "state": (lambda: space.elements_from_state(TWO, THREE), "position, velocity"),
     "kepler": (
-        lambda: space.propagate_kepler(THREE, THREE, [1.0, 2.0]), r"seconds \(2,\)",
+        lambda: space.propagate_kepler(THREE, THREE, [1.0, 2.0]),
+        "position, velocity, seconds",
     ),
     "times": (
         lambda: space.ecef_from_eci(
             THREE, THREE, torch.zeros(2), space.UniformRotation()
-        ), r"t \(2,\)",
+        ), "position, velocity, t",
     ),
     "chief": (
         lambda: space.rtn_from_eci(THREE, THREE, TWO, torch.eye(3)[:2]),
-        r"chief\[0\] \(2,\)",
+        "position, velocity, chief[0], chief[1]",
     ),
-    "mass": (lambda: flight.FreeFlight(torch.ones(3), np.eye(3), 3), "body_mass"),
-    "start": (lambda: glider(position_E_Eo=torch.zeros(3, 3)), "set_state"),
+    "mass": (lambda: flight.FreeFlight(torch.ones(3), np.eye(3), 3), "mass"),
+    "start": (lambda: glider(position_E_Eo=torch.zeros(3, 3)), "position_E_Eo"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_wrong_shapes_are_named(name):
-    call, message = CASES[name]
-    with pytest.raises(ShapeError, match=message):
+    call, wanted = CASES[name]
+    with raises(ShapeError, name=wanted):
         call()
 
 

@@ -563,7 +563,7 @@ def test_the_header_says_what_it_is(snapshot):
 
 
 def refused(path: Path) -> None:
-    with pytest.raises(SnapshotError, match=path.name):
+    with raises(SnapshotError, file=path.name):
         Snapshot.load(path)
 
 

@@ -550,9 +550,9 @@ def test_reorder_lists_what_is_missing_on_both_sides(native):
     assert "elbow" in only_wanted
     assert "joint1" not in only_wanted
     assert "joint1" in only_here
-    with pytest.raises(UnknownNameError, match="joint2"):
+    with raises(UnknownNameError, name="joint2"):
         franka.reorder([*ARM_JOINTS, "joint2"])
-    with pytest.raises(UnknownNameError, match="right_finger"):
+    with raises(UnknownNameError, name="right_finger"):
         franka.reorder(ARM_JOINTS[:-1])
 
 
@@ -560,9 +560,9 @@ def test_tensors_of_another_robot_are_refused(native):
     tensors = native.get_states(mode="tensor", cameras=False)
     before = native.state.clone()
     wrong = replace(tensors.robots["franka"], joint_names=("a", *ARM_JOINTS[1:]))
-    with pytest.raises(UnknownNameError, match="joint1"):
+    with raises(UnknownNameError, name="joint1"):
         native.set_states(replace(tensors, robots={"franka": wrong}))
-    with pytest.raises(UnknownNameError, match="frank"):
+    with raises(UnknownNameError, name="frank"):
         native.set_states(replace(tensors, robots={"frank": tensors.robots["franka"]}))
     assert torch.equal(native.state, before)
 

@@ -298,8 +298,7 @@ def test_an_acceleration_that_is_not_finite_is_named():
 
     sim, _ = orbit(Broken())
     before = sim.state.clone()
-    text = r"'Broken' made the acceleration a value .*first in world 1 at t = 4 s"
-    with pytest.raises(InvalidInputError, match=text):
+    with raises(InvalidInputError, name="the acceleration", worlds=[1]):
         sim.step(3)
     assert torch.equal(sim.state, before)
 
@@ -433,8 +432,7 @@ def test_state_that_is_written_through_numpy_is_named(scheme, name):
     sim.add_force(lambda t, sim: None)
     sim.add_force(late_model)
     before = sim.snapshot()
-    text = rf"sim.data.{name}, '.*late_model' in world 1 at t = 0\.\d+ s"
-    with pytest.raises(InvalidInputError, match=text):
+    with raises(InvalidInputError, name=name, worlds=[1]):
         sim.step(5)
     assert has_called_from_core(sim)
     for slot, values in before.slots.items():
@@ -467,8 +465,7 @@ def test_a_rate_that_writes_is_named(scheme, name):
     sim = make(scheme)
     sim.add_process(Greedy())
     before = sim.snapshot()
-    text = rf"process 'lag' wrote to sim.data.{name} in world 1"
-    with pytest.raises(InvalidInputError, match=text):
+    with raises(InvalidInputError, name="lag", worlds=[1]):
         sim.step(2)
     for slot, values in before.slots.items():
         np.testing.assert_array_equal(sim.snapshot().slots[slot], values, slot)

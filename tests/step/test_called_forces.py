@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -293,11 +294,16 @@ def test_views_on_warp():
 # Models that fail.
 
 
-def refused(sim: Simulation, error: type[BaseException], text: str, n: int = 3) -> None:
+def refused(sim: Simulation, n: int = 3, **fields: Any) -> None:
     """Check that a step raises, and that all worlds are as before; the next works."""
     before = {name: x.clone() for name, x in sim.snapshot().slots.items()}
-    with pytest.raises(error, match=text):
+    with raises(InvalidInputError, **fields):
         sim.step(n)
+    assert_unchanged(sim, before)
+
+
+def assert_unchanged(sim: Simulation, before: dict[str, torch.Tensor]) -> None:
+    """Check that a call which has failed left no trace."""
     assert not ledger_of(sim).open
     assert not ledger_of(sim).is_evaluating
     assert has_called_from_core(sim)
@@ -326,7 +332,7 @@ LATE = 0.041
 def test_a_model_that_writes_state_rolls_the_call_back(name):
     sim = make()
     at(sim, LATE, lambda t, sim: getattr(sim.data, name).add_(0.25))
-    refused(sim, InvalidInputError, rf"force model.*{name}")
+    refused(sim, name=name, worlds=[0])
 
 
 def test_a_model_that_raises_rolls_the_call_back():
@@ -338,7 +344,10 @@ def test_a_model_that_raises_rolls_the_call_back():
         raise ZeroDivisionError("mine")
 
     at(sim, LATE, fail)
-    refused(sim, ZeroDivisionError, "mine")
+    before = sim.snapshot().slots
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        sim.step(3)
+    assert_unchanged(sim, before)
     assert raised == [pytest.approx(0.05)]
     sim.step(2)
     assert sim.time.tolist() == pytest.approx([0.04] * NUM)
@@ -354,8 +363,7 @@ def test_a_load_that_is_not_finite_is_named(value, field):
         getattr(sim.data, field)[3, -1] = value
 
     at(sim, LATE, spoil)
-    text = rf"late_model' made {field} a value .*first in world 3 at t = 0\.05 s"
-    refused(sim, InvalidInputError, text)
+    refused(sim, name=field, worlds=[3])
 
 
 def test_a_load_on_views_that_is_not_finite_is_named():
@@ -364,9 +372,7 @@ def test_a_load_on_views_that_is_not_finite_is_named():
 
     sim = make()
     sim.add_force(blows_up, writes=("qfrc_applied",))
-    refused(
-        sim, InvalidInputError, r"blows_up' made qfrc_applied .*world 2 at t = 0\.05"
-    )
+    refused(sim, name="qfrc_applied", worlds=[2, 4])
 
 
 def test_a_model_is_not_blamed_for_a_value_of_the_user():
@@ -389,8 +395,7 @@ def test_a_model_is_blamed_for_its_own_world_only():
     at(sim, LATE, lambda t, sim: sim.data.xfrc_applied[3].fill_(math.inf))
     sim.step(2)
     assert sim.diverged.tolist() == [False, True, False, False, False]
-    text = r"late_model' made xfrc_applied .*first in world 3 at t = 0\.05 s"
-    refused(sim, InvalidInputError, text, n=1)
+    refused(sim, n=1, name="xfrc_applied", worlds=[3])
 
 
 def test_a_model_may_keep_the_time():
@@ -410,7 +415,7 @@ def test_a_model_may_keep_the_time():
 def test_an_acceleration_cannot_be_read(name):
     sim = make()
     at(sim, LATE, lambda t, sim: getattr(sim.data, name).sum())
-    refused(sim, InvalidInputError, "read an acceleration or a force")
+    refused(sim, name="acceleration")
 
 
 # After the step.

@@ -102,9 +102,9 @@ def test_a_function_that_writes_state_raises(scheme, name, is_called):
     if is_called:
         sim.add_force(lambda t, sim: None)
     before = sim.snapshot()
-    text = rf"1 of {NUM} .*\(2\).*compiled force wrote to {name}"
-    with pytest.raises(ModelError, match=text):
+    with raises(ModelError, worlds=[2]) as caught:
         sim.step(4)
+    assert name in str(caught.value)
     for slot, values in before.slots.items():
         np.testing.assert_array_equal(sim.snapshot().slots[slot], values, slot)
 
@@ -242,13 +242,13 @@ def test_without_numba_the_error_names_the_extra(monkeypatch):
 
 def test_wrong_fields_are_refused():
     pytest.importorskip("numba")
-    for options, text in (
-        ({"reads": ("qpoz",)}, "'qpoz'"),
-        ({"writes": ("qvel",)}, "may write"),
-        ({"reads": ("qacc",)}, "acceleration or a force"),
-        ({"reads": ("qvel",)}, "numba cannot compile the force 'damp'"),
+    for options, name in (
+        ({"reads": ("qpoz",)}, "qpoz"),
+        ({"writes": ("qvel",)}, "qvel"),
+        ({"reads": ("qacc",)}, "qacc"),
+        ({"reads": ("qvel",)}, "damp"),
     ):
-        with pytest.raises((InvalidInputError, UnknownNameError), match=text):
+        with raises((InvalidInputError, UnknownNameError), name=name):
             compile_force(damp, make(), **options)
 
 
@@ -262,5 +262,5 @@ def test_the_header_is_there():
 def test_warp_refuses_it_warp():
     pytest.importorskip("mujoco_warp")
     sim = make(engine="warp", num=3)
-    with pytest.raises(InvalidInputError, match="mjData of MuJoCo itself"):
+    with raises(InvalidInputError, name="engine"):
         sim.add_force(CompiledFunction(8))

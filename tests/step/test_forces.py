@@ -65,14 +65,17 @@ def test_bad_models_leave_the_state():
     def reader(t, sim):
         sim.data.xfrc_applied[:, 1, 0] = sim.data.qacc[:, 0]
 
-    cases = {nan_wind: "nan_wind.*world 1", broken: None, reader: "acceleration"}
-    for model, text in cases.items():
+    cases = {
+        nan_wind: raises(InvalidInputError, name="xfrc_applied", worlds=[1]),
+        broken: pytest.raises(ZeroDivisionError),
+        reader: raises(InvalidInputError, name="acceleration"),
+    }
+    for model, expected in cases.items():
         sim = body(RK4(), 2)
         sim.data.qvel[:, 0] = 1.0
         before = sim.state.clone()
         sim.add_force(model)
-        error = ZeroDivisionError if text is None else InvalidInputError
-        with pytest.raises(error, match=text):
+        with expected:
             sim.step()
         assert torch.equal(sim.state, before)
 
@@ -214,9 +217,10 @@ def test_drag_in_a_moving_frame_is_that_of_its_motion():
 
 def test_unknown_names_and_bad_values():
     sim = body(RK4(), g=-9.81)
-    for model in (Drag("model", "bode", 1.0), Drag("modl", "body", 1.0)):
-        with pytest.raises(UnknownNameError, match=r"body|model"):
-            sim.add_force(model)
+    with raises(UnknownNameError, name="bode"):
+        sim.add_force(Drag("model", "bode", 1.0))
+    with raises(UnknownNameError, name="modl"):
+        sim.add_force(Drag("modl", "body", 1.0))
     with raises(InvalidInputError, name="gravity"):
         sim.add_force(PointMassGravity(1.0))
     with raises(InvalidInputError, name="mu of PointMassGravity"):

@@ -148,23 +148,24 @@ def test_drag_is_against_the_world_in_every_frame():
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "name"),
     [
-        (lambda: Drag("model", "body", [0.2, 0.3]), "area of Drag has 2 rows"),
+        (lambda: Drag("model", "body", [0.2, 0.3]), "area"),
         (lambda: Drag("model", "body", 1.0, density=[[1.0]]), "density of Drag"),
         (lambda: Drag("model", "body", 1.0, wind=[1.0, 2.0]), "wind of Drag"),
-        (lambda: Drag("model", "body", 0.0), "area of Drag must be > 0 and finite"),
-        (lambda: Drag("model", "body", 1.0, density="air"), "density of Drag must be"),
+        (lambda: Drag("model", "body", 0.0), "area of Drag"),
+        (lambda: Drag("model", "body", 1.0, density="air"), "density of Drag"),
         (lambda: Thruster("model", "body", 3.0), "force of Thruster"),
-        (lambda: Thruster("model", "body", (1, 0, 0), mass_flow=-1), "mass_flow"),
-        (lambda: Thruster("model", "body", [[1, 0, 0]] * 2), "2 rows"),
-        (lambda: UniformGravity([[0, 0, 1]] * 2), "2 rows"),
+        (lambda: Thruster("model", "body", (1, 0, 0), mass_flow=-1),
+         "mass_flow of Thruster"),
+        (lambda: Thruster("model", "body", [[1, 0, 0]] * 2), "force"),
+        (lambda: UniformGravity([[0, 0, 1]] * 2), "acceleration"),
         (lambda: UniformGravity((0, 0)), "acceleration of UniformGravity"),
-        (lambda: UniformGravity((0, 0, np.inf)), "finite"),
+        (lambda: UniformGravity((0, 0, np.inf)), "acceleration of UniformGravity"),
     ],
 )  # fmt: skip
-def test_wrong_numbers_say_which(make, message):
-    with pytest.raises((ShapeError, InvalidInputError), match=message):
+def test_wrong_numbers_say_which(make, name):
+    with raises((ShapeError, InvalidInputError), name=name):
         body().add_force(make())
 
 
@@ -182,13 +183,13 @@ def test_processes_of_each_world():
     price = GeometricBrownian("price", [2.0], [[0.1], [0.3]], 0.2)
     sim.add_process(price)
     assert price.rate(sim.time, sim).flatten().tolist() == pytest.approx([0.2, 0.6])
-    for wrong, message in (
+    for wrong, name in (
         ({"time_constant": -1.0, "std": 1.0}, "time_constant of process 'x'"),
         ({"time_constant": 1.0, "std": [1.0, 2.0, 3.0]}, "std of process 'x'"),
         ({"time_constant": "long", "std": 1.0}, "time_constant"),
-        ({"time_constant": torch.ones(3, 2), "std": 1.0}, "3 rows"),
+        ({"time_constant": torch.ones(3, 2), "std": 1.0}, "time_constant"),
     ):
-        with pytest.raises((ShapeError, InvalidInputError), match=message):
+        with raises((ShapeError, InvalidInputError), name=name):
             sim.add_process(OrnsteinUhlenbeck("x", [0.0, 0.0], **wrong))
 
 
@@ -204,13 +205,15 @@ def test_parameters_are_written_as_they_are_given():
     push.parameters["force"] = rows
     push.parameters["throttle"] = 0.25
     assert slot_of(sim, "parameter/Thruster/force").equal(rows.double())
-    for name, wrong, message in (
-        ("throttle", 1.5, "≤ 1"), ("throttle", [0.1, 0.2], "2 rows"),
-        ("force", [1.0, 2.0], "shape"), ("force", torch.ones(2, 3), "2 rows"),
-        ("dry_mas", 1.0, "dry_mass"),
-    ):  # fmt: skip
-        with pytest.raises(SimStateError, match=message):
-            push.parameters[name] = wrong
+    for parameter, wrong, name in (
+        ("throttle", 1.5, "throttle of Thruster"),
+        ("throttle", [0.1, 0.2], "throttle"),
+        ("force", [1.0, 2.0], "force of Thruster"),
+        ("force", torch.ones(2, 3), "force"),
+        ("dry_mas", 1.0, "dry_mas"),
+    ):
+        with raises(SimStateError, name=name):
+            push.parameters[parameter] = wrong
     assert push.parameters["force"].equal(rows.double())
     assert push.parameters["throttle"].tolist() == [0.25] * 3
 

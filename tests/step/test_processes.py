@@ -157,16 +157,16 @@ def test_initial_values_must_be_finite_and_fit_the_worlds():
 
 
 @pytest.mark.parametrize(
-    "build",
+    ("build", "name"),
     [
-        lambda: OrnsteinUhlenbeck("x", [0.0], 0.0, 1.0),
-        lambda: OrnsteinUhlenbeck("x", [0.0], 1.0, -1.0),
-        lambda: OrnsteinUhlenbeck("x", [0.0], float("nan"), 1.0),
-        lambda: GeometricBrownian("x", [0.0], 1.0, 0.0),
+        (lambda: OrnsteinUhlenbeck("x", [0.0], 0.0, 1.0), "time_constant"),
+        (lambda: OrnsteinUhlenbeck("x", [0.0], 1.0, -1.0), "std"),
+        (lambda: OrnsteinUhlenbeck("x", [0.0], float("nan"), 1.0), "time_constant"),
+        (lambda: GeometricBrownian("x", [0.0], 1.0, 0.0), "volatility"),
     ],
 )
-def test_parameters_must_be_positive(build):
-    with pytest.raises(InvalidInputError, match="'x' must be > 0 and finite"):
+def test_parameters_must_be_positive(build, name):
+    with raises(InvalidInputError, name=f"{name} of process 'x'"):
         build()
 
 
@@ -240,15 +240,15 @@ def test_a_process_that_diverges_is_named(mode):
 
 
 @pytest.mark.parametrize(
-    "build",
+    ("build", "name"),
     [
-        lambda: GeometricBrownian("x", [1.0], float("nan"), 1.0),
-        lambda: OrnsteinUhlenbeck("x", [1.0], 1.0, 1.0, float("nan")),
-        lambda: OrnsteinUhlenbeck("x", [1.0], 1.0, float("inf")),
+        (lambda: GeometricBrownian("x", [1.0], float("nan"), 1.0), "drift"),
+        (lambda: OrnsteinUhlenbeck("x", [1.0], 1.0, 1.0, float("nan")), "mean"),
+        (lambda: OrnsteinUhlenbeck("x", [1.0], 1.0, float("inf")), "std"),
     ],
 )
-def test_parameters_must_be_finite(build):
-    with pytest.raises(InvalidInputError, match="x"):
+def test_parameters_must_be_finite(build, name):
+    with raises(InvalidInputError, name=f"{name} of process 'x'"):
         build()
 
 

@@ -49,28 +49,28 @@ PENDULUM = """
 """
 
 BAD = {
-    "implicit row": (((0.5,),), (1.0,), "explicit"),
-    "diagonal": (((), (0.5, 0.5)), (0.5, 0.5), "explicit"),
-    "too few rows": (((), (0.5,)), B4, "rows of"),
-    "too many rows": (A4, (0.5, 0.5), "rows of"),
-    "no stages": ((), (), "rows of"),
-    "NaN in a": (((), (math.nan,)), (0.5, 0.5), "must be finite"),
-    "infinite b": (((), (1.0,)), (math.inf, 0.5), "must be finite"),
-    "weights sum to 0.9": (((), (1.0,)), (0.5, 0.4), "Σ b"),
+    "implicit row": (((0.5,),), (1.0,), "a"),
+    "diagonal": (((), (0.5, 0.5)), (0.5, 0.5), "a"),
+    "too few rows": (((), (0.5,)), B4, "a"),
+    "too many rows": (A4, (0.5, 0.5), "a"),
+    "no stages": ((), (), "a"),
+    "NaN in a": (((), (math.nan,)), (0.5, 0.5), "a of tableau 'mine'"),
+    "infinite b": (((), (1.0,)), (math.inf, 0.5), "b of tableau 'mine'"),
+    "weights sum to 0.9": (((), (1.0,)), (0.5, 0.4), "order"),
 }
 
 
 @pytest.mark.parametrize("case", BAD)
 def test_inconsistent_numbers_are_refused(case):
-    a, b, text = BAD[case]
-    with pytest.raises(InvalidInputError, match=text) as error:
+    a, b, wanted = BAD[case]
+    with raises(InvalidInputError, name=wanted) as error:
         Tableau("mine", a=a, b=b, order=1)
     assert "'mine'" in str(error.value)
 
 
 @pytest.mark.parametrize("order", [0, -1])
 def test_order_below_one_is_refused(order):
-    with pytest.raises(InvalidInputError, match=f"has order {order}"):
+    with raises(InvalidInputError, name="order"):
         Tableau("mine", a=((),), b=(1.0,), order=order)
 
 
@@ -88,7 +88,7 @@ CLAIMS = {
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_a_claimed_order_that_does_not_hold_is_refused(claim):
     a, b, order = CLAIMS[claim]
-    with pytest.raises(InvalidInputError, match=f"(not of|has) order {order}"):
+    with raises(InvalidInputError, name="order"):
         Tableau("mine", a=a, b=b, order=order)
 
 

@@ -568,18 +568,18 @@ def test_threads_and_batches_have_the_same_bits():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    ("wrong", "name"),
     [
-        ({"by": "body_mas"}, "body_mass"),
-        ({"by": ()}, "by must name"),
-        ({"by": ("ctrl", "ctrl")}, "twice"),
-        ({"by": {"x": torch.zeros(2)}}, r"shape \(3, …\)"),
-        ({"by": "geom_type"}, "integer|structure"),
-        ({"by": "geom_rgba"}, "no effect"),
-        ({"by": "body_quat"}, "quaternions"),
-        ({"by": "tendon_stiffness"}, "no elements"),
-        ({"of": "model.joint_poss"}, "joint_pos"),
-        ({"of": {"x": lambda s: torch.zeros(2)}}, "value for each world"),
+        ({"by": "body_mas"}, "body_mas"),
+        ({"by": ()}, "by"),
+        ({"by": ("ctrl", "ctrl")}, "by"),
+        ({"by": {"x": torch.zeros(2)}}, "x"),
+        ({"by": "geom_type"}, "geom_type"),
+        ({"by": "geom_rgba"}, "geom_rgba"),
+        ({"by": "body_quat"}, "body_quat"),
+        ({"by": "tendon_stiffness"}, "tendon_stiffness"),
+        ({"of": "model.joint_poss"}, "joint_poss"),
+        ({"of": {"x": lambda s: torch.zeros(2)}}, "x"),
         ({"steps": -1}, "steps"),
         ({"steps": 1.5}, "steps"),
         ({"step": 0.0}, "step"),
@@ -587,10 +587,10 @@ def test_threads_and_batches_have_the_same_bits():
         ({"tolerance": -1.0}, "tolerance"),
     ],
 )
-def test_wrong_questions_raise(wrong, message):
+def test_wrong_questions_raise(wrong, name):
     sim = all_joints()
     before = sim.state.clone()
-    with pytest.raises(SimStateError, match=message):
+    with raises(SimStateError, name=name):
         derivatives(sim, **wrong)
     assert torch.equal(sim.state, before)
 

@@ -9,7 +9,9 @@ import torch
 from tests.raised import raises
 
 from simstate import EntityCfg, SceneCfg, SimStateError, Simulation
-from simstate.study.identification.fit import Fit, FittedParameters, fitted_model
+from simstate.study.identification.fit import Fit
+from simstate.study.identification.fitted_model import fitted_model
+from simstate.study.identification.fitted_parameters import FittedParameters
 from simstate.study.identification.free_parameters import parse_free
 
 MODEL = """
@@ -171,30 +173,30 @@ def test_draws_are_written_to_the_worlds_that_are_named(sim):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "name"),
     [
-        ("", "Nothing is free"),
-        ("joint hinge: damping; joint .*e: damping", "free twice"),
-        ("joint hinge: damping 2 .. 1", "must be finite and rise"),
-        ("joint hinge: damping 1 .. 1", "must be finite and rise"),
-        ("joint hinge: damping 1 .. 1e999", "must be finite and rise"),
-        ("joint hinge: damping 1 .. 2 .. 3", "no free parameter"),
-        ("joint hinge: damping 1 .. .", "no free parameter"),
-        ("joint hinge: damping.x", "one component"),
-        ("joint hinge: mass", "'mass'.*damping"),
-        ("joint hinges: damping", "'hinges'.*hinge"),
-        ("joint (: damping", "no regular expression"),
-        ("joint root: damping", "'root'"),
-        ("wheel: damping", "'wheel'"),
-        ("delays", "no clause of free parameters"),
-        ("delay, delay", "no clause of free parameters"),
-        ("delay 0.2 .. 0.1", "must be finite and rise"),
-        ("actuator motor: kp", "no servo"),
-        ("actuator drive: kp", "no servo"),
+        ("", "free"),
+        ("joint hinge: damping; joint .*e: damping", "joint hinge damping"),
+        ("joint hinge: damping 2 .. 1", "joint hinge damping"),
+        ("joint hinge: damping 1 .. 1", "joint hinge damping"),
+        ("joint hinge: damping 1 .. 1e999", "joint hinge damping"),
+        ("joint hinge: damping 1 .. 2 .. 3", "damping 1 .. 2 .. 3"),
+        ("joint hinge: damping 1 .. .", "damping 1 .. ."),
+        ("joint hinge: damping.x", "joint hinge damping"),
+        ("joint hinge: mass", "mass"),
+        ("joint hinges: damping", "hinges"),
+        ("joint (: damping", "("),
+        ("joint root: damping", "root"),
+        ("wheel: damping", "wheel"),
+        ("delays", "delays"),
+        ("delay, delay", "delay, delay"),
+        ("delay 0.2 .. 0.1", "delay"),
+        ("actuator motor: kp", "robot/motor"),
+        ("actuator drive: kp", "robot/drive"),
     ],
 )
-def test_texts_that_free_nothing_are_named(sim, text, message):
-    with pytest.raises(SimStateError, match=message):
+def test_texts_that_free_nothing_are_named(sim, text, name):
+    with raises(SimStateError, name=name):
         parse_free(sim, text)
 
 

@@ -220,27 +220,27 @@ def test_activations_of_actor_and_critic_may_differ_in_an_explicit_update(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("changes", "text"),
+    ("changes", "name"),
     [
-        ({"algorithm": {"optimiser": "sgd"}}, "Did you mean 'optimizer'"),
-        ({"algorithms": {}}, "Did you mean 'algorithm'"),
-        ({"actor": {"rnn_size": 3}}, r"rsl_rl\['actor'\].*'rnn_size'"),
-        ({"critic": {"class_name": "os:system"}}, "class_name.*'os:system'"),
-        ({"critic": {"class_name": "RNModel"}}, "Did you mean 'RNNModel'"),
-        ({"algorithm": {"gamma": 0.9}}, r"TrainCfg\.gamma: set it there"),
-        ({"algorithm": {"schedule": "fixed"}}, r"TrainCfg\.desired_kl"),
-        ({"algorithm": {"class_name": "PPO"}}, r"TrainCfg\.algorithm: set it"),
-        ({"algorithm": {"optimizer": 3}}, "rsl-rl rejects"),
-        ({"algorithm": {"rnd_cfg": {"weight": 1.0}}}, "rnd_weight above 0"),
-        ({"actor": {"distribution_cfg": {"init": 1}}}, "'init_std'"),
+        ({"algorithm": {"optimiser": "sgd"}}, "optimiser"),
+        ({"algorithms": {}}, "algorithms"),
+        ({"actor": {"rnn_size": 3}}, "rnn_size"),
+        ({"critic": {"class_name": "os:system"}}, "os:system"),
+        ({"critic": {"class_name": "RNModel"}}, "RNModel"),
+        ({"algorithm": {"gamma": 0.9}}, "rsl_rl"),
+        ({"algorithm": {"schedule": "fixed"}}, "rsl_rl"),
+        ({"algorithm": {"class_name": "PPO"}}, "rsl_rl"),
+        ({"algorithm": {"optimizer": 3}}, "rsl_rl"),
+        ({"algorithm": {"rnd_cfg": {"weight": 1.0}}}, "rsl_rl"),
+        ({"actor": {"distribution_cfg": {"init": 1}}}, "init"),
         ({"algorithm": {"symmetry_cfg": {}}}, "symmetry_cfg"),
-        ({"algorithm": {"optimizer": "adan"}}, "rsl-rl rejects"),
-        ({"critic": {"hidden_dims": "wide"}}, "rsl-rl rejects"),
-        ({"critic": 3}, r"rsl_rl\['critic'\] must be"),
+        ({"algorithm": {"optimizer": "adan"}}, "rsl_rl"),
+        ({"critic": {"hidden_dims": "wide"}}, "rsl_rl"),
+        ({"critic": 3}, "rsl_rl['critic']"),
     ],
 )  # fmt: skip
-def test_unknown_settings_of_rsl_rl_are_rejected(changes, text, tmp_path):
-    with pytest.raises(SimStateError, match=text):
+def test_unknown_settings_of_rsl_rl_are_rejected(changes, name, tmp_path):
+    with raises(SimStateError, name=name):
         TrainingRun(run_cfg(rsl_rl=changes), tmp_path)
 
 
@@ -269,8 +269,11 @@ def test_impossible_settings_are_rejected(changes, name, tmp_path):
 def test_a_run_of_another_kind_is_not_resumed(tmp_path):
     TrainingRun(run_cfg(network="gru"), tmp_path).learn(1)
     content = read_checkpoint(find_checkpoint(tmp_path))
-    for changes in ({"network": "lstm"}, {"hidden_sizes": (9,), "network": "gru"}):
-        with pytest.raises(SnapshotError, match=r"Resume it as it began, or start"):
+    for changes, name in (
+        ({"network": "lstm"}, "network"),
+        ({"hidden_sizes": (9,), "network": "gru"}, "hidden_sizes"),
+    ):
+        with raises(SnapshotError, name=name):
             TrainingRun(run_cfg(**changes), tmp_path, content)
 
 

@@ -14,7 +14,7 @@ from tests.view.scenes import host, make_sim, run_on, run_until
 
 from simstate import Simulation
 from simstate.view.grid import offsets, shown_worlds
-from simstate.view.values import is_fitting
+from simstate.view.server import is_fitting
 from simstate.view.viewer import Viewer
 
 

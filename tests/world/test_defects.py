@@ -301,8 +301,9 @@ def test_a_force_model_that_writes_the_state_is_refused(integrator, way):
     sim.add_force(teleport)
     before = everything(sim)
     names = {"raw": "qpos", "writer": "qpos", "memory": "mine"}
-    with pytest.raises(InvalidInputError, match=f"force model.*{names[way]}"):
+    with pytest.raises(InvalidInputError) as caught:
         sim.step()
+    assert names[way] in caught.value.name
     for key, kept in everything(sim).items():
         assert torch.equal(kept, before[key]), key
 

@@ -150,7 +150,7 @@ def test_a_term_cannot_restore_its_own_environment():
     saved = []
     env = cartpole(back=lambda env: env.restore(saved[0]) if saved else env.sim.time)
     saved.append(env.snapshot())
-    with pytest.raises(InvalidInputError, match="cannot be called by a term"):
+    with raises(InvalidInputError, name="step"):
         env.step(still(env))
     assert env.common_step_counter == 0
 
@@ -248,7 +248,7 @@ def test_noise_that_was_prescribed_is_asked_for_again_after_a_restore():
     one.integration.prescribe_noise(noise)
     one.step(2)
     other.restore(one.snapshot())
-    with pytest.raises(InvalidInputError, match="prescribe the 3 that are left"):
+    with raises(InvalidInputError, name="noise"):
         other.step()
     other.integration.prescribe_noise(noise[2:])
     one.step(2)

@@ -66,10 +66,13 @@ def archive_from(
     except Exception as error:  # what a damaged archive raises is without limits
         raise SnapshotError(
             f"{path!r} is not a whole file of simstate: {error}. It may be cut "
-            "off, damaged or of another kind."
+            "off, damaged or of another kind.",
+            name=path,
         ) from error
     if not whole:
-        raise SnapshotError(f"{path!r} was altered: its checksum does not fit.")
+        raise SnapshotError(
+            f"{path!r} was altered: its checksum does not fit.", name=path
+        )
     form = cast("dict[str, Any]", header).get("format") if _is_dict(header) else None
     if form not in formats:
         raise SnapshotError(

@@ -68,7 +68,8 @@ def check_warp(number: int) -> None:
     raise SimStateError(
         f"mujoco-warp {warp} is not for MuJoCo {engine}: the two must have the same "
         "major version. Install the one that fits: python -m pip install --no-deps "
-        f"'mujoco-warp=={fitting}'."
+        f"'mujoco-warp=={fitting}'.",
+        name="mujoco-warp",
     )
 
 

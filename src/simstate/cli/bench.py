@@ -149,9 +149,8 @@ class BenchCommand:
 
     def _table(self, results: list[Result]) -> Table:
         title = f"{self.model} on {self.engine}, {os.cpu_count()} cores: world-steps/s"
-        table = new_table(title)
-        for header in ("worlds", "simstate", self._against, "ratio", "rounds"):
-            table.add_column(header, justify="right")
+        columns = (">worlds", ">simstate", f">{self._against}", ">ratio", ">rounds")
+        table = new_table(title, *columns)
         for one in results:
             table.add_row(
                 str(one.worlds),

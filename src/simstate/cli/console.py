@@ -204,12 +204,8 @@ def progress(title: str) -> Generator[Advance]:
 
 def verdict_table(report: Report, title: str) -> Table:
     """The worst check of each law."""
-    table = new_table(title)
-    table.add_column("law")
-    table.add_column("worst quantity")
-    table.add_column("error", justify="right")
-    table.add_column("allowed", justify="right")
-    table.add_column("verdict")
+    columns = ("law", "worst quantity", ">error", ">allowed", "verdict")
+    table = new_table(title, *columns)
     for check in report.worst():
         verdict = "[green]holds[/]" if check.passed else "[bold red]FAILED[/]"
         if check.note:

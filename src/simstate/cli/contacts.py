@@ -70,12 +70,10 @@ def _on_the_moving_side(table: ContactTable, k: int) -> torch.Tensor:
 def _table(table: ContactTable, title: str) -> Table:
     from simstate.math.vector import norm
 
-    found = new_table(title)
-    with_force = escaped("with, world axes [N]")
-    for header in ("this", "pushes this", with_force, "normal", "friction"):
-        found.add_column(header)
-    found.add_column(escaped("distance [mm]"), justify="right")
-    found.add_column(escaped("at [m]"))
+    found = new_table(
+        title, "this", "pushes this", "with, world axes [N]", "normal", "friction",
+        ">distance [mm]", "at [m]",
+    )  # fmt: skip
     for k in range(len(table)):
         force, normal = table.force_w[k], float(table.normal_force[k])
         across = float(norm(force - normal * table.frame_w[k, 0]))

@@ -81,11 +81,9 @@ class DispersionsCommand:
 
     def _table(self, rows: list[Row]) -> Table:
         share = f"{100 * self.confidence:g} %"
-        table = new_table(f"{self.file.name}: {self.envs} worlds, seed {self.seed}")
-        for head in ("result", "statistic"):
-            table.add_column(head)
-        for head in ("value", f"{share} from", "to"):
-            table.add_column(head, justify="right")
+        title = f"{self.file.name}: {self.envs} worlds, seed {self.seed}"
+        columns = ("result", "statistic", ">value", f">{share} from", ">to")
+        table = new_table(title, *columns)
         for row in rows:
             name = f"{row.result} \\[{row.unit}]" if row.unit else row.result
             cells = ("" if math.isnan(x) else f"{x:.6g}" for x in (row.low, row.high))

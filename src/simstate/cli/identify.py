@@ -104,19 +104,17 @@ class IdentifyCommand:
         return Answer(fit.to_json(), [self._estimates(fit), self._misfits(fit), *lines])
 
     def _estimates(self, fit: Fit) -> Table:
-        table = new_table(f"{self.model}: {self.log.name}")
-        share = f"{100 * fit.confidence:g} %"
-        for head in ("parameter", "model", "estimate", f"{share} from", "to", "unit"):
-            table.add_column(head, justify="left" if head[0] in "pu" else "right")
+        start = f">{100 * fit.confidence:g} % from"
+        columns = ("parameter", ">model", ">estimate", start, ">to", "unit")
+        table = new_table(f"{self.model}: {self.log.name}", *columns)
         for one in fit.estimates:
             cells = (one.nominal, one.value, one.low, one.high)
             table.add_row(one.name, *(f"{x:.5g}" for x in cells), one.unit)
         return table
 
     def _misfits(self, fit: Fit) -> Table:
-        table = new_table("Error (rms) before and after")
-        for head in ("column", "fitted part", "→", "held out", "→ ", "unit"):
-            table.add_column(head, justify="left" if head[0] in "cu" else "right")
+        columns = ("column", ">fitted part", ">→", ">held out", ">→ ", "unit")
+        table = new_table("Error (rms) before and after", *columns)
         for inside, outside in zip(fit.fitted, fit.held_out, strict=True):
             cells = (inside.nominal, inside.fitted, outside.nominal, outside.fitted)
             table.add_row(inside.column, *(f"{x:.3g}" for x in cells), inside.unit)

@@ -73,9 +73,8 @@ def _text(value: Any) -> str:
 
 
 def _table(recording: Recording) -> Table:
-    table = new_table()
-    for head in ("column", "shape", "unit", "axes", "point", "components"):
-        table.add_column(head)
+    columns = ("column", "shape", "unit", "axes", "point", "components")
+    table = new_table("", *columns)
     for name in recording.names:
         contract = recording.contract(name)
         parts = contract["names"]

@@ -14,7 +14,7 @@ from rich.table import Table
 from simstate.base.table_style import new_table
 
 if TYPE_CHECKING:
-    from simstate.train.progress import Progress, Report
+    from simstate.train.training_logs import Progress, Report
 
 EVERY_S = 2.0
 """Time between two printed lines without a terminal [s]."""
@@ -37,7 +37,7 @@ def live_progress(out: Console, title: str, total: int) -> Generator[Report]:
         return
     last = time.monotonic()
 
-    def tell(now: Progress) -> None:
+    def report(now: Progress) -> None:
         nonlocal last
         remaining = left(now)
         if time.monotonic() - last > EVERY_S or now.iteration >= total:
@@ -50,14 +50,13 @@ def live_progress(out: Console, title: str, total: int) -> Generator[Report]:
             )
             out.file.flush()  # who follows a log file wants to see it
 
-    yield tell
+    yield report
 
 
 def progress_table(now: Progress, title: str, total: int, left: str) -> Table:
     """One update: the sums, the reward by term, and why episodes ended."""
-    table = new_table(f"{title}: update {now.iteration} of {total}")
-    table.add_column("what")
-    table.add_column("value", justify="right")
+    title = f"{title}: update {now.iteration} of {total}"
+    table = new_table(title, "what", ">value")
     if now.reward is not None and now.episode_length_s is not None:
         table.add_row("reward of an episode", f"{now.reward:.2f}")
         table.add_row("length of an episode", f"{now.episode_length_s:.1f} s")

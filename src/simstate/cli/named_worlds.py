@@ -112,8 +112,10 @@ class Viewed:
         return not named and ":" not in self.what and not self.what.endswith(".py")
 
     def _is_policy(self) -> bool:
+        from simstate.train.checkpoint import has_checkpoint
+
         path = Path(self.what)
-        is_run = path.is_dir() and any(path.glob("model_*.npz"))
+        is_run = path.is_dir() and has_checkpoint(path)
         is_checkpoint = path.suffix == ".npz" and path.name.startswith("model_")
         return is_run or is_checkpoint or path.suffix == ".onnx"
 

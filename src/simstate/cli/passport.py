@@ -102,9 +102,9 @@ class PassportCommand:
                 raise InvalidInputError(f"--rename {pair!r} must be OLD=NEW.")
             log = log.declare(old, name=new)
         report = compare_log(policy, log)
-        table = new_table(escape(f"{self.policy.name}: {path.name}"))
-        for head in ("fault", "column", "what", "evidence (misfit → repaired)"):
-            table.add_column(head)
+        title = escape(f"{self.policy.name}: {path.name}")
+        columns = ("fault", "column", "what", "evidence (misfit → repaired)")
+        table = new_table(title, *columns)
         for one in report.faults:
             cells = (one.kind, ", ".join(one.columns), one.detail, one.evidence)
             table.add_row(*map(escape, cells))

@@ -169,4 +169,7 @@ def write_picture(out: Path, picture: np.ndarray) -> None:
     """Write a picture as a PNG file."""
     from PIL import Image
 
-    Image.fromarray(picture).save(out)
+    from simstate.base.files import replacing
+
+    with replacing(out) as part:
+        Image.fromarray(picture).save(part, format="PNG")

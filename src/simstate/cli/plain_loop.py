@@ -1,9 +1,15 @@
-"""A plain loop of mj_step, which `simstate bench` measures against."""
+"""A plain loop of mj_step, which `simstate bench` and `run` measure against."""
 
 from __future__ import annotations
 
+import time
+from typing import TYPE_CHECKING
+
 import mujoco
 import numpy as np
+
+if TYPE_CHECKING:
+    from simstate.simulation import Simulation
 
 STEPS = 20
 """Time steps of one measurement, from the same states each time."""
@@ -29,3 +35,16 @@ class PlainLoop:
         for data in self.datas:
             for _ in range(STEPS):
                 step(model, data)
+
+
+def plain_rate(sim: Simulation) -> float:
+    """World-steps per second of a loop of mj_step from the worlds' states."""
+    rows = sim.state[:64].cpu().double().numpy()
+    loop = PlainLoop(sim.model, rows)
+    times: list[float] = []
+    for _ in range(3):
+        loop.rewind()
+        start = time.perf_counter()
+        loop.run()
+        times.append(time.perf_counter() - start)
+    return len(rows) * STEPS / min(times)

@@ -131,9 +131,8 @@ class PlanCommand:
         return Answer(facts, [self._table(facts)])
 
     def _table(self, facts: dict[str, Any]) -> Table:
-        table = new_table(f"{self.what}: {self.seconds:g} s, {self.envs} worlds")
-        table.add_column("what")
-        table.add_column("value", justify="right")
+        title = f"{self.what}: {self.seconds:g} s, {self.envs} worlds"
+        table = new_table(title, "what", ">value")
         for name, value in facts.items():
             is_several = isinstance(value, list)
             values = cast("list[Any]", value) if is_several else [value]

@@ -193,9 +193,7 @@ def _played(policy: tuple[str, ...]) -> Played:
 
 def figures_table(found: Evaluation, title: str) -> Table:
     """The figures of an evaluation, one in a row."""
-    table = new_table(title)
-    table.add_column("figure")
-    table.add_column("value", justify="right")
+    table = new_table(title, "figure", ">value")
     table.add_row("worlds", str(found.num_envs))
     table.add_row("simulated time", f"{found.seconds:g} s")
     table.add_row("reward per second", f"{found.reward:.3f}")

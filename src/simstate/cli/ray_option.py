@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from simstate.base.errors import InvalidInputError
+
 if TYPE_CHECKING:
-    from simstate.data.ray import Cluster
+    from simstate.data.ray import Cluster, RemoteEnv
+    from simstate.env import EnvCfg
     from simstate.study.dispersions.study import Over
+    from simstate.train.run_cfg import RunCfg
 
 Ray = Annotated[
     str | None,
@@ -40,3 +44,16 @@ def workers(address: str | None) -> Generator[Over | None]:
     """Yield a function that distributes work; None: it is done in this process."""
     with cluster_of(address) as cluster:
         yield None if cluster is None else cluster.map
+
+
+def remote_worlds(cluster: Cluster, env_cfg: EnvCfg, cfg: RunCfg) -> RemoteEnv:
+    """The worlds of a run on the workers of a cluster."""
+    from simstate.data.ray import RemoteEnv
+
+    if cfg.device != "cpu":
+        raise InvalidInputError(
+            f"--ray keeps the worlds on the workers' CPUs, the run asks for the device "
+            f"{cfg.device!r}: leave out --ray, or train with --device cpu."
+        )
+    count, seed = cfg.train.num_envs, cfg.seed
+    return RemoteEnv(cluster, env_cfg, count, seed=seed, engine=cfg.engine)

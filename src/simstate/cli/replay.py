@@ -66,16 +66,22 @@ class ReplayCommand:
             simulator=self.physics,
         )
         first, *others = str(found).split("\n")
-        shown = [verdict(first, found.is_same), *others, *self._drawn()]
-        return Answer(found.to_dict(), shown, code=0 if found.is_same else 1)
+        drawn, finished = self._drawn()
+        shown = [verdict(first, found.is_same), *others, *drawn]
+        code = 0 if found.is_same else 1
+        return Answer(found.to_dict(), shown, code if finished else 130)
 
-    def _drawn(self) -> list[str]:
-        """Draw the recording, if a film or a picture is requested; what was written."""
+    def _drawn(self) -> tuple[list[str], bool]:
+        """Draw the recording, if a film or a picture is requested.
+
+        Return the files that were written, and False after Ctrl-C.
+        """
         from simstate.data.replay import made_by
         from simstate.data.replay.recorded_course import RecordedCourse
+        from simstate.train.interrupt import StopRequest
 
         if self.pictures.film is None and self.pictures.picture is None:
-            return []
+            return [], True
         worlds = None if self.made_by is None else made_by(self.made_by)
         with RecordedCourse.open(self.file, worlds, task=self.task) as course:
             assert course.timeline is not None
@@ -83,11 +89,14 @@ class ReplayCommand:
             total = steps * course.step_dt
             with (
                 self.pictures.draw(course, total) as drawings,
+                StopRequest() as stop,
                 progress("drawing") as advance,
             ):
                 for step in range(steps):
+                    if stop.is_made:
+                        break
                     course.advance()
                     elapsed += course.step_dt
                     drawings.add(elapsed)
                     advance((step + 1) / steps, f"{elapsed:.2f} s")
-        return drawings.lines
+        return drawings.lines, not stop.is_made

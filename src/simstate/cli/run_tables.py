@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from simstate.base.table_style import new_table
-from simstate.cli.console import escaped
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -50,11 +49,9 @@ def joint_table(entity: Entity, world: int) -> Table:
         "joint_pos_target",
         "qfrc_actuator",
     )
-    table = new_table("1-DoF joints")
-    table.add_column("joint")
-    for name in columns:
-        unit = entity.data.quantities[name].unit
-        table.add_column(escaped(f"{name}\n[{unit}]"), justify="right")
+    units = [entity.data.quantities[name].unit for name in columns]
+    heads = [f">{name}\n[{unit}]" for name, unit in zip(columns, units, strict=True)]
+    table = new_table("1-DoF joints", "joint", *heads)
     values = [entity.data.read(name)[world] for name in columns]
     for k, joint in enumerate(entity.joint_names):
         table.add_row(joint, *(format_value(column[k]) for column in values))

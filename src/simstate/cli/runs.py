@@ -92,12 +92,10 @@ def _facts(run: RunRecord, differing: list[str]) -> dict[str, Any]:
 def _table(runs: list[RunRecord], differing: list[str]) -> Table:
     shown = differing[:MOST_SETTINGS]
     more = len(differing) - len(shown)
-    table = new_table("Runs")
+    columns = ("folder", ">updates", ">reward", ">steps of an episode", ">time")
+    table = new_table("Runs", *columns)
     if more:
         table.caption = f"{more} more settings differ: --json has them all."
-    table.add_column("folder")
-    for header in ("updates", "reward", "steps of an episode", "time"):
-        table.add_column(header, justify="right")
     for name in shown:
         table.add_column(escaped(name), overflow="fold")
     for run in runs:

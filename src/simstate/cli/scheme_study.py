@@ -24,7 +24,7 @@ class SchemeStudy:
 
     model: str
     scheme: str
-    attitude: Literal["lie", "high_order", "manifold"]
+    attitude: Literal["lie", "high_order", "manifold"] | None
     timestep: float | None
     tolerance: float | None
     gravity: bool
@@ -44,13 +44,18 @@ class SchemeStudy:
                     "MuJoCo's own stepper has fixed steps: leave out --tolerance, or "
                     "choose an adaptive --integrator, such as dp54."
                 )
+            if self.attitude is not None:
+                raise InvalidInputError(
+                    "MuJoCo's own stepper advances orientations in its own way: leave "
+                    "out --attitude, or choose another --integrator, such as rk4."
+                )
             return None
         options = (
             {}
             if self.tolerance is None
             else {"atol": self.tolerance, "rtol": self.tolerance}
         )
-        return step.scheme(self.scheme, self.attitude, **options)
+        return step.scheme(self.scheme, self.attitude or "lie", **options)
 
     @cached_property
     def _found(
@@ -110,12 +115,8 @@ class SchemeStudy:
         """Return the drift of each conserved quantity, and the orders."""
         found, _, parts = self._found
         free = "ground" if self.gravity else "ground and gravity"
-        table = new_table(
-            f"{found.scheme}, {found.timestep:g} s: one world without {free}"
-        )
-        table.add_column("quantity")
-        table.add_column("drift", justify="right")
-        table.add_column("size", justify="right")
+        title = f"{found.scheme}, {found.timestep:g} s: one world without {free}"
+        table = new_table(title, "quantity", ">drift", ">size")
         sizes = found.sizes()
         for name, drift in found.drifts().items():
             table.add_row(escaped(name), f"{drift:.2e}", f"{sizes[name]:.2e}")

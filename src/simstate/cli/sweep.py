@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ PLOT = "summary.png"
 
 def sweep(command: TrainCommand, out: Console) -> int:
     """Train each run after the other, then compare them; the exit code."""
-    from simstate.cli.train import RUNS
+    from simstate.cli.train import new_folder
     from simstate.train.sweep_cells import grid_cells
 
     if command.seeds and command.seed is not None:
@@ -35,8 +34,7 @@ def sweep(command: TrainCommand, out: Console) -> int:
     if folder is None:
         if command.resume:
             raise InvalidInputError("--resume of several runs needs their --run-dir.")
-        label = base.find_task().label
-        folder = RUNS / label / time.strftime("sweep_%Y-%m-%d_%H-%M-%S")
+        folder = new_folder(base, "sweep_")
     runs_begun = _check_folders(folder, cells, command.resume)
     for k, cell in enumerate(cells):
         out.print(f"Run {k + 1} of {len(cells)}: {cell.name}", markup=False)
@@ -49,9 +47,9 @@ def sweep(command: TrainCommand, out: Console) -> int:
 
 def _check_folders(folder: Path, cells: list[Cell], resume: bool) -> set[str]:
     """Return the runs that have started, which only --resume continues."""
-    from simstate.cli.train import check_unused
+    from simstate.train.checkpoint import check_unused, has_checkpoint
 
-    begun = {c.name for c in cells if any((folder / c.name).glob("model_*.npz"))}
+    begun = {c.name for c in cells if has_checkpoint(folder / c.name)}
     if not resume:
         for cell in cells:
             check_unused(folder / cell.name)
@@ -87,15 +85,10 @@ def _summarise(folder: Path, cells: list[Cell], out: Console) -> None:
 def _table(groups: dict[str, list[RunRecord]]) -> Table:
     from simstate.train.run_records import LENGTH, REWARD
 
-    table = new_table("Means over runs, ± standard deviation")
-    table.add_column("settings")
-    for header in (
-        "runs",
-        "reward of an episode",
-        "steps of an episode",
-        "best reward",
-    ):
-        table.add_column(header, justify="right")
+    table = new_table(
+        "Means over runs, ± standard deviation", "settings", ">runs",
+        ">reward of an episode", ">steps of an episode", ">best reward",
+    )  # fmt: skip
     for group, runs in groups.items():
         rewards = [v for run in runs if (v := run.final(REWARD)) is not None]
         steps = [v for run in runs if (v := run.final(LENGTH)) is not None]

@@ -15,7 +15,6 @@ from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
-    Protocol,
     TypeVar,
     Union,
     cast,
@@ -56,14 +55,6 @@ class TaskCommand:
 
 
 Command = TypeVar("Command", bound=TaskCommand)
-
-
-class Parse(Protocol):
-    """Reads a command line as a class."""
-
-    def __call__(self, kind: type[Any], args: list[str]) -> Any:
-        """An instance of the class, or the end of the program."""
-        ...
 
 
 def parse_command(

@@ -21,12 +21,10 @@ from simstate.cli.console import PlainConsole, console
 from simstate.cli.live import live_progress
 from simstate.cli.missing_extra import needs
 from simstate.cli.options import Debug, Json, check_folder
-from simstate.cli.ray_option import Ray, cluster_of
+from simstate.cli.ray_option import Ray, cluster_of, remote_worlds
 from simstate.cli.task_options import TaskCommand, parse_command
 
 if TYPE_CHECKING:
-    from simstate.data.ray import Cluster, RemoteEnv
-    from simstate.env import EnvCfg
     from simstate.env.settings import Setting
     from simstate.train.run_cfg import RunCfg
     from simstate.train.training_run import MakeWorlds, TrainingRun
@@ -143,7 +141,7 @@ class TrainCommand(TaskCommand):
             code = sweep(self, out)
             return Answer(self.trained, [], code)
         with cluster_of(self.ray) as cluster:
-            make = None if cluster is None else partial(_on_cluster, cluster)
+            make = None if cluster is None else partial(remote_worlds, cluster)
             if self.resume:
                 run = self._resumed(out, make)
             else:
@@ -231,6 +229,8 @@ class TrainCommand(TaskCommand):
 
     def _new(self) -> tuple[RunCfg, Path]:
         """A new run and its folder; an old one is not written over."""
+        from simstate.train.checkpoint import check_unused
+
         cfg = self.run_cfg()
         folder = self.run_dir or new_folder(cfg)
         check_unused(folder)
@@ -238,11 +238,12 @@ class TrainCommand(TaskCommand):
 
     def _resumed(self, out: Console, make: MakeWorlds | None) -> TrainingRun:
         from simstate.env import tasks
+        from simstate.train.checkpoint import newest_run
         from simstate.train.training_run import TrainingRun
 
         if self.run_dir is None and not self.task:
             raise InvalidInputError("--resume needs a task, or the run by --run-dir.")
-        folder = self.run_dir or _newest(RUNS / tasks.find(self.task).label)
+        folder = self.run_dir or newest_run(RUNS / tasks.find(self.task).label)
         run = TrainingRun.resume(folder, self.task or None, make)
         self._check_same(run.cfg)
         output = dataclasses.replace(run.cfg.output, **self._given(*_OUTPUT))
@@ -365,40 +366,16 @@ class TrainCommand(TaskCommand):
 
 def _profile(spent: dict[str, float]) -> Table:
     """Return the core-seconds by part, as a table."""
-    table = new_table("Core-seconds")
-    for header in ("part", "s", "%"):
-        table.add_column(header, justify="left" if header == "part" else "right")
+    table = new_table("Core-seconds", "part", ">s", ">%")
     total = sum(spent.values())
     for part, seconds in [*spent.items(), ("all", total)]:
         table.add_row(part, f"{seconds:.1f}", f"{100.0 * seconds / total:.0f}")
     return table
 
 
-def _on_cluster(cluster: Cluster, env_cfg: EnvCfg, cfg: RunCfg) -> RemoteEnv:
-    """The worlds of a run on the workers of a cluster."""
-    from simstate.data.ray import RemoteEnv
-
-    if cfg.device != "cpu":
-        raise InvalidInputError(
-            f"--ray keeps the worlds on the workers' CPUs, the run asks for the device "
-            f"{cfg.device!r}: leave out --ray, or train with --device cpu."
-        )
-    count, seed = cfg.train.num_envs, cfg.seed
-    return RemoteEnv(cluster, env_cfg, count, seed=seed, engine=cfg.engine)
-
-
-def new_folder(cfg: RunCfg) -> Path:
-    """A folder for a run that was given none."""
-    return RUNS / cfg.find_task().label / time.strftime("%Y-%m-%d_%H-%M-%S")
-
-
-def check_unused(folder: Path) -> None:
-    """Raise if there is a run in a folder."""
-    if any(folder.glob("model_*.npz")):
-        raise InvalidInputError(
-            f"{str(folder)!r} holds a run already: continue it with --resume, or "
-            "choose another --run-dir."
-        )
+def new_folder(cfg: RunCfg, prefix: str = "") -> Path:
+    """A folder for a run that was given none, named by the time."""
+    return RUNS / cfg.find_task().label / time.strftime(f"{prefix}%Y-%m-%d_%H-%M-%S")
 
 
 def _is_help_alone(args: list[str]) -> bool:
@@ -417,13 +394,3 @@ def _base(args: list[str]) -> RunCfg | None:
     if args and not args[0].startswith("-"):
         return RunCfg.for_task(args[0])
     return None
-
-
-def _newest(folder: Path) -> Path:
-    """The run in a folder of runs that was written to last."""
-    written = {file.stat().st_mtime: file for file in folder.glob("*/model_*.npz")}
-    if not written:
-        raise InvalidInputError(
-            f"There is no run to resume in {str(folder)!r}: name it by --run-dir."
-        )
-    return written[max(written)].parent

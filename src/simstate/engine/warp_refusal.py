@@ -27,5 +27,6 @@ def refusal(error: Exception) -> ModelError:
                 "engine='native'"
             )
     return ModelError(
-        f"MuJoCo Warp does not take this model: {text}. Remedy: {remedy}."
+        f"MuJoCo Warp does not take this model: {text}. Remedy: {remedy}.",
+        name="warp",
     )

@@ -21,12 +21,10 @@ from simstate.env.actuator_network import ActuatorNetworkActionCfg
 from simstate.env.commands import (
     AttitudeCommandCfg,
     HeadingCommandCfg,
-    PointCommandCfg,
     VelocityCommandCfg,
 )
 from simstate.env.contracts import contract
 from simstate.env.control_action import ControlActionCfg
-from simstate.env.ended_episodes import EndedEpisodes
 from simstate.env.entity_cfg import SceneEntityCfg
 from simstate.env.env import Env
 from simstate.env.env_cfg import (
@@ -37,6 +35,7 @@ from simstate.env.env_cfg import (
     ObservationGroupCfg,
     ObservationTermCfg,
     RewardTermCfg,
+    SymmetryCfg,
     TerminationTermCfg,
 )
 from simstate.env.gait_command import GaitCommandCfg
@@ -44,11 +43,11 @@ from simstate.env.host_view import either
 from simstate.env.joint_pd_action import JointPdActionCfg
 from simstate.env.motion_command import MotionCommandCfg
 from simstate.env.observation_noise import GaussianNoise, SensorNoise, UniformNoise
-from simstate.env.pose_command import PoseCommandCfg
+from simstate.env.pose_command import PointCommandCfg, PoseCommandCfg
 from simstate.env.scene_needs import moves_com
 from simstate.env.symmetry import mirrors
-from simstate.env.symmetry_cfg import SymmetryCfg
 from simstate.env.task_space_action import TaskSpaceActionCfg
+from simstate.env.term_plan import EndedEpisodes
 from simstate.env.train_cfg import TrainCfg
 
 __all__ = [

@@ -313,7 +313,9 @@ def driven_joints(
     try:
         joints = joints.resolve_in(entity)
     except SimStateError as error:
-        raise type(error)(f"In the {label}: {error}") from error
+        raise type(error)(
+            f"In the {label}: {error}", name=error.name, known=error.known
+        ) from error
     without = [name for name in joints.names_of("joint") if name not in driven]
     if without:
         raise InvalidInputError(
@@ -336,6 +338,8 @@ def numbers_per_joint(
         try:
             found = matching(pattern, names, "joint")
         except SimStateError as error:
-            raise type(error)(f"In the {label}: {error}") from error
+            raise type(error)(
+                f"In the {label}: {error}", name=error.name, known=error.known
+            ) from error
         numbers |= dict.fromkeys(found, float(number))
     return torch.tensor([list(numbers.values())]).to(like)

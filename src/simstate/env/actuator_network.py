@@ -128,7 +128,7 @@ def _load_onnx(path: Path) -> Network:
         session = onnx_session(path)
     except InvalidInputError as error:
         raise ModelError(
-            f"The actuator network cannot be read: {error}", name="network"
+            f"The actuator network cannot be read: {error}", name=str(path)
         ) from error
     taken, given = session.get_inputs(), session.get_outputs()
     if len(taken) != 1 or len(given) != 1:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,82 +25,108 @@ MakeError = Callable[[Any], Exception]
 that are not finite."""
 
 
-class Backend(Protocol):
-    """Operations on the arrays of a step: NumPy's or torch's."""
+class Backend:
+    """Operations on the arrays of a step, by torch, on memory of any device."""
 
-    kind: type
+    kind: type = Tensor
     """The type of arrays."""
-    xp: Any
+    xp: Any = torch
     """The module with their functions."""
-    bool: Any
+    bool: Any = torch.bool
     """The dtype of conditions."""
-    real: tuple[Any, ...]
+    real: tuple[Any, ...] = (
+        torch.float32, torch.float64, torch.bool, torch.int64, torch.int32, torch.uint8,
+        torch.int8,
+    )  # fmt: skip
     """The dtypes of real numbers, the most frequent ones first."""
 
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._mistakes: list[tuple[Tensor, Callable[[], Exception]]] = []
+
     def array(self, tensor: Tensor) -> Any:
-        """Return a tensor as an array that shares its memory."""
-        ...
+        """Return a tensor, without a graph, as an array that shares its memory."""
+        return tensor.detach()
 
     def as_array(self, value: object) -> Any:
         """Return an array or a tensor as an array; None: it is neither."""
-        ...
+        return value.detach() if isinstance(value, Tensor) else None
 
     def tensor(self, array: Any) -> Tensor:
         """Return an array as a tensor that shares its memory."""
-        ...
+        return array
 
     def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> Any:
         """Return new memory."""
-        ...
+        return torch.empty(shape, dtype=dtype, device=self._device)
 
     def copy(self, array: Any) -> Any:
         """Return a copy."""
-        ...
+        return array.clone()
 
     def constant(self, values: Sequence[float], dtype: torch.dtype) -> Any:
         """Return numbers as an array of one dimension."""
-        ...
+        return torch.tensor(values, dtype=dtype, device=self._device)
 
     def cast(self, values: Any, dtype: torch.dtype) -> Any:
-        """Return values in another dtype."""
-        ...
+        """Return values in another dtype, on the device."""
+        return values.to(self._device, dtype)
 
     def uniform(
         self, rng: WorldRandom, rows: Tensor | None, low: Any, high: Any
     ) -> Any:
         """Return numbers of [low, high) for worlds, float64; (n, columns)."""
-        ...
+        return rng.uniform(slice(None) if rows is None else rows, len(low), low, high)
 
     def ordered_sum(self, parts: Any) -> Any:
         """Return the sum over the first dimension, in its order, in new memory.
 
         A sum over a dimension adds in an order that depends on the number of worlds.
         """
-        ...
+        total = parts[0].clone()
+        for part in parts[1:]:
+            total += part
+        return total
 
     def check_finite(self, values: Any, excused: Any, error: MakeError) -> None:
-        """Raise for values that are not finite, now or at the next `ids`.
+        """Raise for values that are not finite, at the next `ids`.
 
         Where `excused` they become zero: in a world that has diverged, even the last
         good state may have accelerations that are not finite. None: nowhere.
         """
-        ...
+        invalid = ~torch.isfinite(values)
+        if excused is not None:
+            values.masked_fill_(invalid & excused, 0.0)
+            invalid &= ~excused
+        self._mistakes.append((invalid.any(), lambda: error(invalid)))
 
     def ids(self, masks: Mapping[str, Any]) -> dict[str, Tensor]:
         """Return the ids of the worlds in each mask; raise for mistakes so far."""
-        ...
+        mistakes, self._mistakes = self._mistakes, []
+        flags = [flag.reshape(1) for flag, _ in mistakes]
+        found = torch.cat([*masks.values(), *flags]).cpu().numpy()
+        parts = np.split(found, np.cumsum([len(mask) for mask in masks.values()]))
+        for flag, (_, error) in zip(parts.pop(), mistakes, strict=True):
+            if flag:
+                raise error()
+        each: Sequence[Any] = [part.nonzero()[0] for part in parts]
+        return {
+            name: torch.as_tensor(rows, device=self._device)
+            for name, rows in zip(masks, each, strict=True)
+        }
 
     def check(self) -> None:
         """Raise for mistakes so far, where looking costs nothing: on the host."""
-        ...
+        if self._mistakes and self._device.type == "cpu":
+            self.ids({})
 
     def forget(self) -> None:
         """Forget mistakes of a step that was not finished."""
-        ...
+        self._mistakes.clear()
 
 
-class HostBackend:
-    """NumPy, on memory of the host."""
+class HostBackend(Backend):
+    """The same by NumPy, on memory of the host; mistakes are raised at once."""
 
     kind: type = np.ndarray
     xp: Any = np
@@ -111,6 +137,7 @@ class HostBackend:
     )
 
     def __init__(self) -> None:
+        super().__init__(torch.device("cpu"))
         self._no_worlds = torch.zeros(0, dtype=torch.int64)
 
     def array(self, tensor: Tensor) -> Any:
@@ -173,101 +200,6 @@ class HostBackend:
         if 1 not in mask.tobytes():  # searching bytes is the fastest
             return self._no_worlds
         return torch.from_numpy(mask.nonzero()[0])
-
-    def check(self) -> None:
-        """Do nothing: mistakes are raised at once."""
-
-    def forget(self) -> None:
-        """Do nothing."""
-
-
-class DeviceBackend:
-    """Torch, on memory of any device."""
-
-    kind: type = Tensor
-    xp: Any = torch
-    bool: Any = torch.bool
-    real = (
-        torch.float32, torch.float64, torch.bool, torch.int64, torch.int32, torch.uint8,
-        torch.int8,
-    )  # fmt: skip
-
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
-        self._mistakes: list[tuple[Tensor, Callable[[], Exception]]] = []
-
-    def array(self, tensor: Tensor) -> Any:
-        """Return the tensor itself, without a graph."""
-        return tensor.detach()
-
-    def as_array(self, value: object) -> Any:
-        """Return the tensor itself, without a graph; None: it is no tensor."""
-        return value.detach() if isinstance(value, Tensor) else None
-
-    def tensor(self, array: Any) -> Tensor:
-        """Return the tensor itself."""
-        return array
-
-    def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> Any:
-        """Return new memory."""
-        return torch.empty(shape, dtype=dtype, device=self._device)
-
-    def copy(self, array: Any) -> Any:
-        """Return a copy."""
-        return array.clone()
-
-    def constant(self, values: Sequence[float], dtype: torch.dtype) -> Any:
-        """Return numbers as an array of one dimension."""
-        return torch.tensor(values, dtype=dtype, device=self._device)
-
-    def cast(self, values: Any, dtype: torch.dtype) -> Any:
-        """Return values in another dtype, on the device."""
-        return values.to(self._device, dtype)
-
-    def uniform(
-        self, rng: WorldRandom, rows: Tensor | None, low: Any, high: Any
-    ) -> Any:
-        """Return numbers of [low, high) for worlds, float64; (n, columns)."""
-        return rng.uniform(slice(None) if rows is None else rows, len(low), low, high)
-
-    def ordered_sum(self, parts: Any) -> Any:
-        """Return the sum over the first dimension, in its order, in new memory."""
-        total = parts[0].clone()
-        for part in parts[1:]:
-            total += part
-        return total
-
-    def check_finite(self, values: Any, excused: Any, error: MakeError) -> None:
-        """Raise at the next `ids` for values that are not finite."""
-        invalid = ~torch.isfinite(values)
-        if excused is not None:
-            values.masked_fill_(invalid & excused, 0.0)
-            invalid &= ~excused
-        self._mistakes.append((invalid.any(), lambda: error(invalid)))
-
-    def ids(self, masks: Mapping[str, Any]) -> dict[str, Tensor]:
-        """Return the ids of the worlds in each mask; raise for mistakes so far."""
-        mistakes, self._mistakes = self._mistakes, []
-        flags = [flag.reshape(1) for flag, _ in mistakes]
-        found = torch.cat([*masks.values(), *flags]).cpu().numpy()
-        parts = np.split(found, np.cumsum([len(mask) for mask in masks.values()]))
-        for flag, (_, error) in zip(parts.pop(), mistakes, strict=True):
-            if flag:
-                raise error()
-        each: Sequence[Any] = [part.nonzero()[0] for part in parts]
-        return {
-            name: torch.as_tensor(rows, device=self._device)
-            for name, rows in zip(masks, each, strict=True)
-        }
-
-    def check(self) -> None:
-        """Raise for mistakes so far, where looking costs nothing: on the host."""
-        if self._mistakes and self._device.type == "cpu":
-            self.ids({})
-
-    def forget(self) -> None:
-        """Forget mistakes of a step that was not finished."""
-        self._mistakes.clear()
 
 
 _DTYPES = {

@@ -16,7 +16,6 @@ from simstate.base.contract import NO, Contract
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Ids, Index
 from simstate.base.places import calling_place
-from simstate.env.entity_cfg import exactly_one
 from simstate.env.host_view import either
 from simstate.math import quaternion
 from simstate.math.vector import norm
@@ -90,21 +89,10 @@ class Command(ABC):
         shape: tuple[int, ...] = (),
         dtype: torch.dtype = torch.float32,
         reset: float | None = None,
-        initial: float | Tensor = 0.0,
     ) -> Tensor:
         """Return memory of the command for each world; None: what it draws."""
-        return (
-            worlds_of(self.env.sim)
-            .ledger.memory(
-                f"{self._place}/{name}",
-                shape,
-                dtype,
-                reset,
-                initial=initial,
-                owner="env",
-            )
-            .tensor
-        )
+        name, ledger = f"{self._place}/{name}", worlds_of(self.env.sim).ledger
+        return ledger.memory(name, shape, dtype, reset, owner="env").tensor
 
     def mirror(self, symmetry: Symmetry) -> SignedPermutation:
         """Return the signed permutation of its columns in the task's mirror image."""
@@ -214,17 +202,13 @@ class VelocityCommand(Command):
         self.follows_heading = self._memory("follows_heading", dtype=torch.bool)
         self.is_standing = self._memory("is_standing", dtype=torch.bool)
         """True where nothing is to move; (num_envs,)."""
-        self._ranges = {
-            axis: worlds_of(env.sim)
-            .ledger.shared(
-                f"{self._place}/{axis}",
-                torch.tensor(getattr(cfg, axis), dtype=torch.float64),
-                unit=unit,
-                optional=True,
+        self._ranges: dict[str, Tensor] = {}
+        for axis, one in zip(self.names, self.contracts, strict=True):
+            span = torch.tensor(getattr(cfg, axis), dtype=torch.float64)
+            slot = worlds_of(env.sim).ledger.shared(
+                f"{self._place}/{axis}", span, unit=one.unit, optional=True
             )
-            .tensor
-            for axis, unit in zip(self.names, ("m/s", "m/s", "rad/s"), strict=True)
-        }
+            self._ranges[axis] = slot.tensor
 
     def range(self, axis: str) -> Range:
         """Return the range that a velocity is drawn from now [m/s, rad/s].
@@ -291,49 +275,6 @@ class VelocityCommand(Command):
             command = xp.concatenate([command[:, :2], turned[:, None]], 1)
         standing = self.is_standing[rows][:, None]
         self.command[rows] = xp.where(standing, 0.0, command)
-
-
-@dataclass(kw_only=True)
-class PointCommandCfg(CommandCfg):
-    """A point that a site is to reach, in world axes."""
-
-    ranges = (*CommandCfg.ranges, "x", "y", "z")
-    site_name: str
-    """The site that is to be there."""
-    x: Range
-    """Minimum and maximum x of the point, world axes [m]."""
-    y: Range
-    """Its y [m]."""
-    z: Range
-    """Its z [m]."""
-
-    def make(self, name: str, env: Env) -> PointCommand:
-        """The term, in the environment's scene."""
-        return PointCommand(name, self, env)
-
-
-@either
-class PointCommand(Command):
-    """A point for a site, world axes [m]."""
-
-    names = ("x", "y", "z")
-    contracts = offset_contracts = (Contract("m", "world", "site"),)
-
-    def __init__(self, name: str, cfg: PointCommandCfg, env: Env) -> None:
-        super().__init__(name, cfg, env)
-        self.cfg = cfg
-        found = self.entity.find_sites([cfg.site_name])
-        self.site = exactly_one(f"command term {name!r}", "site", found)
-
-    @property
-    def offset(self) -> Tensor:
-        """The way from the site to the point, world axes [m]; shape (num_envs, 3)."""
-        return self.command - self.entity.data.site_pos_w[:, self.site]
-
-    def _draw(self, env_ids: Tensor) -> None:
-        self.command[env_ids] = self._uniform(
-            env_ids, self.cfg.x, self.cfg.y, self.cfg.z
-        )
 
 
 @dataclass(kw_only=True)

@@ -9,13 +9,12 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from simstate.base.checks import instance_of, number, one_of, whole_number
+from simstate.base.checks import all_of, instance_of, number, one_of, whole_number
 from simstate.base.errors import InvalidInputError
 from simstate.base.places import calling_place
 from simstate.env.actions import ActionCfg
 from simstate.env.commands import CommandCfg
 from simstate.env.observation_noise import ObservationNoise
-from simstate.env.symmetry_cfg import SymmetryCfg
 from simstate.scene import SceneCfg
 
 TermFunction: TypeAlias = "Callable[..., Any] | str"
@@ -34,6 +33,33 @@ Reduction = Literal["last", "mean", "max", "sum"]
 """Reduction of the values that a metric has in an episode."""
 
 REDUCTIONS: tuple[Reduction, ...] = ("last", "mean", "max", "sum")
+
+
+@dataclass(kw_only=True)
+class SymmetryCfg:
+    """Which mirror image a task has; a learner uses it by `TrainCfg.symmetric`."""
+
+    normal: Literal["x", "y", "z"] = "y"
+    """Normal of the plane of symmetry through the root links, which are their own
+    mirror images."""
+    joints: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Pairs of joints of the robots that geometry does not give; {"left": "-right"} if
+    their positions have opposite signs."""
+    phase_shift: float | None = None
+    """Share of a period by which a mirrored gait is later: 0.5 where left and right
+    take turns, 0 where they move together; None: not declared."""
+
+    def check(self) -> None:
+        """Raise unless every setting is one of those that there are."""
+        one_of("symmetry.normal", self.normal, ("x", "y", "z"))
+        instance_of("symmetry.joints", self.joints, Mapping)
+        all_of("symmetry.joints", [*self.joints, *self.joints.values()], str)
+        if self.phase_shift not in (None, 0.0, 0.5):
+            raise InvalidInputError(
+                f"symmetry.phase_shift is {self.phase_shift!r}: it must be 0, 0.5 or "
+                "None.",
+                name="phase_shift",
+            )
 
 
 @dataclass

@@ -1,9 +1,8 @@
-"""EnvWorlds: the worlds of a task between two steps: clocks, memory, snapshots."""
+"""EnvWorlds: the worlds of a task: simulation, clocks and memory."""
 
 from __future__ import annotations
 
 import dataclasses
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -16,24 +15,23 @@ from simstate.base.ids import Ids
 from simstate.engine import EngineCfg
 from simstate.entity import SceneEntities
 from simstate.env import events
-from simstate.env.backend import Backend, DeviceBackend, HostBackend
+from simstate.env.backend import Backend, HostBackend
 from simstate.env.env_cfg import EnvCfg, check_cfg
 from simstate.env.env_recorder import EnvRecorder
 from simstate.env.host_view import HostView, phase
 from simstate.env.scene_needs import scene_for_events
-from simstate.env.terrain_places import TerrainPlaces
+from simstate.scene.terrain import Terrain, TerrainCfg
 from simstate.simulation import Simulation
-from simstate.state import Snapshot, restore_snapshot, take_snapshot
 from simstate.step import Integrator
-from simstate.world import Reset, user_memory
+from simstate.world import Ledger, Reset, user_memory
 from simstate.world.random import WorldRandom
 from simstate.world.worlds import worlds_of
 
 _COUNTS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
-class EnvWorlds(ABC):
-    """Configuration and memory of an environment, apart from its step.
+class EnvWorlds:
+    """Configuration and memory of an environment, apart from its terms and its step.
 
     All of it is in the ledger of its simulation. A tensor that is put on it as an
     attribute would be in no snapshot, and is refused.
@@ -83,9 +81,7 @@ class EnvWorlds(ABC):
         self.dtype: torch.dtype = getattr(torch, cfg.dtype)
         """The dtype of observations, rewards and actions."""
         is_host = worlds_of(self.sim).engine.state_is_live
-        self._backend: Backend = (
-            HostBackend() if is_host else DeviceBackend(self.device)
-        )
+        self._backend: Backend = HostBackend() if is_host else Backend(self.device)
         if self.max_episode_length < 1:
             raise InvalidInputError(
                 f"episode_length_s is {cfg.episode_length_s}, less than the "
@@ -174,36 +170,6 @@ class EnvWorlds(ABC):
             dtype, reset, None, unit, axes, shared,
         )  # fmt: skip
 
-    def snapshot(self, env_ids: Ids = None) -> Snapshot:
-        """Return everything that worlds need to continue exactly as they would have.
-
-        The simulation's slots and the environment's: clocks, commands, sums, histories,
-        random streams, what terms remember, and what curricula have changed.
-        """
-        self._begin_call()
-        rows = worlds_of(self.sim).select(env_ids)
-        self._check_parts()
-        return take_snapshot(worlds_of(self.sim), rows, ("sim", "env"))
-
-    def restore(self, snapshot: Snapshot, env_ids: Ids = None) -> None:
-        """Restore worlds from a snapshot; one world's fits all.
-
-        All of it is checked before anything is written. What worlds have in common
-        (curricula, counters) is restored together with all of them.
-        """
-        self._begin_call()
-        rows = worlds_of(self.sim).select(env_ids)
-        scopes = [f"env/{scope}/" for scope in self._scopes()]
-        restore_snapshot(worlds_of(self.sim), snapshot, rows, ("sim", "env"), scopes)
-
-    @abstractmethod
-    def _scopes(self) -> list[str]:
-        """Return the prefixes of the memory of each part."""
-
-    @abstractmethod
-    def _check_parts(self) -> None:
-        """Raise if a part remembers something that is in no slot."""
-
     xp: Any = torch
     """The module with functions of the tensors; `env.host` has NumPy."""
 
@@ -217,7 +183,8 @@ class EnvWorlds(ABC):
             raise InvalidInputError(
                 "env.host is for the native engine, whose memory is the host's. Mark "
                 "the term with @either, and use its argument: on this engine it gets "
-                "tensors."
+                "tensors.",
+                name="host",
             )
         return self._view
 
@@ -255,7 +222,7 @@ class EnvWorlds(ABC):
         """
         return phase(self, period_s)
 
-    def close(self) -> None:  # noqa: B027
+    def close(self) -> None:
         """Nothing is open: worlds are memory, which goes with the environment."""
 
     def _begin_call(self) -> None:
@@ -321,3 +288,34 @@ def check_lengths(steps: Tensor, num_envs: int) -> None:
             name="episode_length_buf",
             shape=steps.shape,
         )
+
+
+class TerrainPlaces:
+    """A level and a column for each world, which curricula may change.
+
+    Worlds begin on the levels in turn, and stay in their column.
+    """
+
+    def __init__(
+        self, cfg: TerrainCfg, ledger: Ledger, first_world: int, dtype: torch.dtype
+    ) -> None:
+        self.terrain = Terrain(cfg)
+        """The ground: heights and origins."""
+        ids = torch.arange(first_world, first_world + ledger.num_envs)
+        self.column = _slot(ledger, "column", ids % cfg.columns)
+        """The column of each world; int64, shape (num_envs,)."""
+        self.level = _slot(ledger, "level", ids // cfg.columns % cfg.levels)
+        """The level of each world, 0 the easiest; int64, shape (num_envs,)."""
+        self._origins = torch.as_tensor(
+            self.terrain.origins, dtype=dtype, device=ledger.device
+        )
+
+    def origins(self, env_ids: Tensor) -> Tensor:
+        """The middle of these worlds' tiles, on the ground [m]; shape (n, 3)."""
+        return self._origins[self.level[env_ids], self.column[env_ids]]
+
+
+def _slot(ledger: Ledger, name: str, values: Tensor) -> Tensor:
+    return ledger.memory(
+        f"env/terrain/{name}", (), torch.int64, reset=None, initial=values, owner="env"
+    ).tensor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -274,28 +275,22 @@ class Arrays(_Part):
 class Columns(_Part):
     """Columns of terms side by side; shape (n, k)."""
 
-    def __init__(
-        self,
-        env: Env,
-        name: str,
-        key: str,
-        terms: Sequence[ObservationTerm],
-        places: Sequence[int],
-    ) -> None:
-        super().__init__(env, name, key, terms, places)
-        blocks: list[list[ObservationTerm]] = []
-        for term in terms:
-            if blocks and blocks[-1][-1].is_plain and term.is_plain:
-                blocks[-1].append(term)
+    @cached_property
+    def _blocks(self) -> list[ColumnBlock]:
+        """Adjacent terms whose processing depends on the column only are one block.
+
+        A few calls do it for all of them, and worlds draw the same numbers as term by
+        term.
+        """
+        blocks: list[dict[int, ObservationTerm]] = []
+        is_open = False
+        for k, term in enumerate(self.terms):
+            if is_open and term.is_plain:
+                blocks[-1][k] = term
             else:
-                blocks.append([term])
-        place = {term: k for k, term in enumerate(terms)}
-        self._blocks = [
-            ColumnBlock(env, block, [place[term] for term in block]) for block in blocks
-        ]
-        """Adjacent terms whose processing depends on the column only are one block: a
-        few calls do it for all of them, and worlds draw the same numbers as term by
-        term."""
+                blocks.append({k: term})
+            is_open = term.is_plain
+        return [ColumnBlock(self._env, block) for block in blocks]
 
     def compute(self, found: Sequence[Any], env_ids: Tensor | None) -> Any:
         """Return the observations of what its terms have returned; shape (n, k).
@@ -323,11 +318,9 @@ class ColumnBlock:
     Either those of one term, or of terms with at most uniform noise, clip and scale.
     """
 
-    def __init__(
-        self, env: Env, terms: Sequence[ObservationTerm], places: Sequence[int]
-    ) -> None:
+    def __init__(self, env: Env, block: Mapping[int, ObservationTerm]) -> None:
         self._env = env
-        self._terms = list(zip(places, terms, strict=True))
+        self._terms, terms = list(block.items()), list(block.values())
         self._alone = None if terms[0].is_plain else terms[0]
         self._at = slice(terms[0].at.start, terms[-1].at.stop)
         self._backend = backend_of(env)

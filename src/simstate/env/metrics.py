@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from simstate.base.checks import one_of
-from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.base.errors import unknown_name
 from simstate.base.places import written_at
 from simstate.env.backend import backend_of
 from simstate.env.env_cfg import REDUCTIONS, MetricTermCfg
@@ -44,7 +44,6 @@ class Metrics:
         """Last value, largest value or sum of each term; (num_envs, terms)."""
         self._env, self._backend = env, backend
         self._array = backend.array(self._values)
-        self._diverged = backend.array(env.sim.diverged)
         self._plan = TermPlan(env, self.terms, 1)
 
     def compute(self) -> None:
@@ -52,12 +51,7 @@ class Metrics:
         if not self.terms:
             return
         xp, values = self._backend.xp, self._array
-        parts = self._backend.empty((len(self.terms), len(values)), torch.float64)
-        for k, found in enumerate(self._plan.run()):
-            parts[k] = found
-        self._backend.check_finite(
-            parts, self._diverged, lambda invalid: self._error(parts, invalid)
-        )
+        parts = self._plan.rows(torch.float64)
         for k, reduction in enumerate(self._reductions):
             if reduction == "last":
                 values[:, k] = parts[k]
@@ -65,11 +59,6 @@ class Metrics:
                 values[:, k] = xp.maximum(values[:, k], parts[k])
             else:
                 values[:, k] += parts[k]
-
-    def _error(self, parts: Any, invalid: Any) -> InvalidInputError:
-        """Return the error of the first term whose value is not finite."""
-        term, world = (int(axis[0]) for axis in self._backend.xp.where(invalid))
-        return self.terms[term].not_finite_error(float(parts[term, world]), world)
 
     def value(self, name: str) -> Tensor:
         """Return a metric over the episode so far, float64; shape (num_envs,)."""

@@ -142,6 +142,11 @@ class MotionCommand(Command):
             self.reference.duration, cfg, worlds_of(env.sim).ledger, self._place
         )
         """Starts of episodes."""
+        self._last: tuple[Tensor, Tensor] | None = None
+        """Motion and time at the end of the last step, before any redraw."""
+        if cfg.sampling == "adaptive":
+            clip = self._memory("last_clip", dtype=torch.int64)
+            self._last = clip, self._memory("last_time", dtype=torch.float64)
 
     @property
     def ended(self) -> Tensor:
@@ -233,13 +238,19 @@ class MotionCommand(Command):
         """Advance time and motion [s]; return the worlds to redraw; (num_envs,)."""
         self.time.add_(dt)
         torch.minimum(self.time, self.reference.duration[self.clip], out=self.time)
+        if self._last is not None:
+            clip, time = self._last
+            clip.copy_(self.clip)
+            time.copy_(self.time)
         over = super().due(dt)
         return over | self.ended if self.cfg.at_end == "restart" else over
 
     def end(self, env_ids: Tensor) -> None:
         """Record in which parts of the motions these worlds have failed."""
-        failed = self.env.ends.ended_by("failure")[env_ids]
-        self.starts.record(self.clip[env_ids], self.time[env_ids], failed)
+        if self._last is not None:
+            clip, time = self._last
+            failed = self.env.ends.ended_by("failure")[env_ids]
+            self.starts.record(clip[env_ids], time[env_ids], failed)
 
     def _draw(self, env_ids: Tensor) -> None:
         """Place these worlds somewhere in a motion, and the entity with it."""

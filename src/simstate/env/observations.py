@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -16,7 +17,7 @@ from simstate.base.contract import PURE, Contract
 from simstate.base.errors import InvalidInputError, listed
 from simstate.entity import EntityData
 from simstate.entity.dynamics import Dynamics
-from simstate.entity.mirror import SignedPermutation
+from simstate.env import observation_mirrors as mirror
 from simstate.env.contracts import contract
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.host_view import chosen, either, height_above_ground
@@ -57,16 +58,7 @@ def joint_vel_rel(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     return chosen(data.joint_vel - data.default_joint_vel, asset_cfg.joint_ids)
 
 
-def _cos_sin_mirror(symmetry: Symmetry, asset_cfg: SceneEntityCfg) -> SignedPermutation:
-    """A cosine stays the same, a sine changes with its angle."""
-    joints = symmetry.joints(asset_cfg)
-    return SignedPermutation(
-        tuple(2 * k + j for k in joints.index for j in (0, 1)),
-        tuple(x for sign in joints.sign for x in (1.0, sign)),
-    )
-
-
-@mirrors(_cos_sin_mirror)
+@mirrors(mirror.cos_sin)
 @resolves_entities
 @columns(columns_of("joint", (".cos", ".sin")))
 @contract(PURE)
@@ -120,20 +112,7 @@ def base_height(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     return height_above_ground(env, env.scene[asset_cfg.name])[:, None]
 
 
-def _scan_mirror(
-    symmetry: Symmetry, size: tuple[float, float], spacing: float, **params: object
-) -> SignedPermutation:
-    """Rows from right to left are mirrored to rows from left to right."""
-    del params
-    if symmetry.normal != "y":
-        raise InvalidInputError("a scan is mirrored to the left and right only")
-    across = len(torch.arange(-size[1] / 2.0, size[1] / 2.0 + 1e-9, spacing))
-    along = len(torch.arange(-size[0] / 2.0, size[0] / 2.0 + 1e-9, spacing))
-    row = SignedPermutation(tuple(range(across - 1, -1, -1)), (1.0,) * across)
-    return row.repeated(along)
-
-
-@mirrors(_scan_mirror)
+@mirrors(mirror.scan)
 @resolves_entities
 @contract("m", axes="world", point="link origin")
 def terrain_scan(
@@ -173,17 +152,7 @@ def site_pos(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     return chosen(position, asset_cfg.site_ids).reshape(len(position), -1)
 
 
-def _offset_between_sites(
-    symmetry: Symmetry, asset_cfg: SceneEntityCfg, target_cfg: SceneEntityCfg
-) -> SignedPermutation:
-    """Both sites must be their own mirror images."""
-    for site in (asset_cfg, target_cfg):
-        mirror = symmetry.of(site.name)
-        mirror.columns_of(site.names_of("site"), mirror.site)
-    return symmetry.vector("m")
-
-
-@mirrors(_offset_between_sites)
+@mirrors(mirror.between_sites)
 @resolves_entities
 @columns(_XYZ)
 @contract(EntityData.site_pos_w)
@@ -228,19 +197,7 @@ def _sensor_contracts(env: Env, asset_cfg: SceneEntityCfg) -> list[Contract]:
     return [Contract(s.unit, s.axes, s.point) for s in parts for _ in range(*s.columns)]
 
 
-def _touch_mirror(
-    symmetry: Symmetry, asset_cfg: SceneEntityCfg, **params: object
-) -> SignedPermutation:
-    """Touch sensors and the like are those at the mirrored sites."""
-    del params
-    mirror = symmetry.of(asset_cfg.name)
-    names = asset_cfg.names_of("sensor")
-    if any(mirror.entity.sensor(name).shape[1] != 1 for name in names):
-        raise InvalidInputError("it has sensors with several columns")
-    return mirror.columns_of(names, mirror.sensor)
-
-
-@mirrors(_touch_mirror)
+@mirrors(mirror.one_column_sensors)
 @resolves_entities
 @columns(_sensor_columns)
 @contract(_sensor_contracts)
@@ -254,7 +211,7 @@ def sensors(env: Env, asset_cfg: SceneEntityCfg) -> Tensor:
     return chosen(env.sim.data.sensordata, asset_cfg.sensor_columns)
 
 
-@mirrors(_touch_mirror)
+@mirrors(mirror.one_column_sensors)
 @resolves_entities
 @columns(_sensor_columns)
 @contract(PURE)
@@ -269,10 +226,6 @@ def _contact_columns(
 ) -> list[str]:
     names = env.sim.contacts[sensor_name].element_names
     return [name + end for name in names for end in ends]
-
-
-def _contact_components(env: Env, sensor_name: str) -> list[str]:
-    return _contact_columns(env, sensor_name, XYZ)
 
 
 @mirrors(Symmetry.contacts)
@@ -293,12 +246,8 @@ def contact_air_time(env: Env, sensor_name: str) -> Tensor:
     return env.sim.contacts[sensor_name].air_time
 
 
-def _force_mirror(symmetry: Symmetry, sensor_name: str) -> SignedPermutation:
-    return symmetry.contacts(sensor_name, "N")
-
-
-@mirrors(_force_mirror)
-@columns(_contact_components)
+@mirrors(mirror.contact_forces)
+@columns(partial(_contact_columns, ends=XYZ))
 @contract(ContactSensor.force_w)
 @either
 def contact_force(env: Env, sensor_name: str) -> Tensor:
@@ -333,12 +282,7 @@ def ray_distance(env: Env, sensor_name: str) -> Tensor:
     return env.sim.rays[sensor_name].distance
 
 
-def _momentum_mirror(symmetry: Symmetry, **params: object) -> SignedPermutation:
-    del params
-    return symmetry.vector("kg·m/s").joined(symmetry.vector("kg·m²/s"))
-
-
-@mirrors(_momentum_mirror)
+@mirrors(mirror.momentum)
 @resolves_entities
 @columns(fixed_columns("x", "y", "z", "about x", "about y", "about z"))
 @contract(3 * [Dynamics.linear_momentum_w] + 3 * [Dynamics.angular_momentum_w])
@@ -361,11 +305,7 @@ def _action_contracts(env: Env) -> list[Contract]:
     return env.actions.contracts
 
 
-def _action_mirror(symmetry: Symmetry) -> SignedPermutation:
-    return symmetry.action
-
-
-@mirrors(_action_mirror)
+@mirrors(mirror.action)
 @columns(_action_columns)
 @contract(_action_contracts)
 @either
@@ -388,15 +328,7 @@ def _offset_contracts(env: Env, command_name: str) -> Sequence[Contract]:
     return env.commands[command_name].offset_contracts
 
 
-def _command_mirror(symmetry: Symmetry, command_name: str) -> SignedPermutation:
-    return symmetry.env.commands[command_name].mirror(symmetry)
-
-
-def _command_offset_mirror(symmetry: Symmetry, command_name: str) -> SignedPermutation:
-    return symmetry.env.commands[command_name].mirror_offset(symmetry)
-
-
-@mirrors(_command_mirror)
+@mirrors(mirror.command)
 @columns(_command_columns)
 @contract(_command_contracts)
 @either
@@ -405,7 +337,7 @@ def generated_commands(env: Env, command_name: str) -> Tensor:
     return env.commands[command_name].command
 
 
-@mirrors(_command_offset_mirror)
+@mirrors(mirror.command_offset)
 @contract(_offset_contracts)
 @either
 def command_offset(env: Env, command_name: str) -> Tensor:
@@ -413,19 +345,7 @@ def command_offset(env: Env, command_name: str) -> Tensor:
     return env.commands[command_name].offset
 
 
-def _phase_mirror(symmetry: Symmetry, period_s: float) -> SignedPermutation:
-    """Half a period later both have the opposite sign."""
-    del period_s
-    shift = symmetry.cfg.phase_shift
-    if shift is None:
-        raise InvalidInputError(
-            "EnvCfg.symmetry does not state the phase_shift of a mirrored gait: 0.5 "
-            "where left and right take turns, 0 where they move together"
-        )
-    return SignedPermutation((0, 1), (1.0 - 4.0 * shift,) * 2)
-
-
-@mirrors(_phase_mirror)
+@mirrors(mirror.clock)
 @columns(fixed_columns("cos", "sin"))
 @contract(PURE)
 @either

@@ -26,7 +26,7 @@ from simstate.env.observations import ROBOT
 from simstate.env.scene_needs import moves_com
 from simstate.math.elementwise import power
 from simstate.scene.element_names import OBJECTS, OBJECTS_OF_FIELDS
-from simstate.study.identification.fit import FittedParameters
+from simstate.study.identification.fitted_parameters import FittedParameters
 
 if TYPE_CHECKING:
     from simstate.env.env import Env

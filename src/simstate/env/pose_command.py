@@ -1,4 +1,4 @@
-"""Poses that a site is to take, in world axes or in those of the root link."""
+"""Points and poses that a site is to take."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from simstate.base.contract import NO, Contract
 from simstate.base.errors import InvalidInputError
 from simstate.env.commands import Command, CommandCfg, Range
 from simstate.env.entity_cfg import exactly_one
+from simstate.env.host_view import either
 from simstate.math import euler, quaternion
 from simstate.math.vector import norm
 
@@ -19,6 +20,49 @@ if TYPE_CHECKING:
     from simstate.env.env import Env
 
 PoseFrame: TypeAlias = Literal["world", "root"]
+
+
+@dataclass(kw_only=True)
+class PointCommandCfg(CommandCfg):
+    """A point that a site is to reach, in world axes."""
+
+    ranges = (*CommandCfg.ranges, "x", "y", "z")
+    site_name: str
+    """The site that is to be there."""
+    x: Range
+    """Minimum and maximum x of the point, world axes [m]."""
+    y: Range
+    """Its y [m]."""
+    z: Range
+    """Its z [m]."""
+
+    def make(self, name: str, env: Env) -> PointCommand:
+        """The term, in the environment's scene."""
+        return PointCommand(name, self, env)
+
+
+@either
+class PointCommand(Command):
+    """A point for a site, world axes [m]."""
+
+    names = ("x", "y", "z")
+    contracts = offset_contracts = (Contract("m", "world", "site"),)
+
+    def __init__(self, name: str, cfg: PointCommandCfg, env: Env) -> None:
+        super().__init__(name, cfg, env)
+        self.cfg = cfg
+        found = self.entity.find_sites([cfg.site_name])
+        self.site = exactly_one(f"command term {name!r}", "site", found)
+
+    @property
+    def offset(self) -> Tensor:
+        """The way from the site to the point, world axes [m]; shape (num_envs, 3)."""
+        return self.command - self.entity.data.site_pos_w[:, self.site]
+
+    def _draw(self, env_ids: Tensor) -> None:
+        self.command[env_ids] = self._uniform(
+            env_ids, self.cfg.x, self.cfg.y, self.cfg.z
+        )
 
 
 @dataclass(kw_only=True)

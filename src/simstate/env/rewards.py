@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError, listed
@@ -33,10 +32,7 @@ def is_alive(env: Env) -> Tensor:
 
 @either
 def is_terminated(env: Env) -> Tensor:
-    """1 in worlds whose episode was terminated in this step; (num_envs,).
-
-    Times-out do not count.
-    """
+    """1 in worlds that were terminated, not timed out, in this step; (num_envs,)."""
     return env.terminated * 1.0
 
 
@@ -68,7 +64,7 @@ def motion_tracked(
     """
     bodies = None if asset_cfg is None else asset_cfg.body_ids
     errors = motion_command(env, command_name).errors(tracked, bodies)
-    return torch.exp(-errors.square().mean(-1) / std**2)
+    return (-errors.square().mean(-1) / std**2).exp()
 
 
 @resolves_entities
@@ -87,7 +83,7 @@ def track_lin_vel(
     """exp(−|v* − v|²/std²) of the velocity in the root link's x and y; (num_envs,)."""
     velocity = env.scene[asset_cfg.name].data.root_link_lin_vel_b[:, :2]
     error = env.commands[command_name].command[:, :2] - velocity
-    return env.xp.exp(-(error * error).sum(-1) / std**2)
+    return env.xp.exp(-_squares(error) / std**2)
 
 
 @resolves_entities
@@ -112,16 +108,14 @@ def lin_vel_z_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 @either
 def ang_vel_xy_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Square of the roll and pitch rates [rad²/s²]; (num_envs,)."""
-    rates = env.scene[asset_cfg.name].data.root_link_ang_vel_b[:, :2]
-    return (rates * rates).sum(-1)
+    return _squares(env.scene[asset_cfg.name].data.root_link_ang_vel_b[:, :2])
 
 
 @resolves_entities
 @either
 def flat_orientation_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Square of gravity's part along the root link's x and y; (num_envs,)."""
-    gravity = env.scene[asset_cfg.name].data.projected_gravity_b[:, :2]
-    return (gravity * gravity).sum(-1)
+    return _squares(env.scene[asset_cfg.name].data.projected_gravity_b[:, :2])
 
 
 @resolves_entities
@@ -159,8 +153,8 @@ def sites_close(
     env: Env, std: float, asset_cfg: SceneEntityCfg, target_cfg: SceneEntityCfg
 ) -> Tensor:
     """exp(−d²/std²) of the distance of two sites, of any entities; (num_envs,)."""
-    offset = site_offset(env, asset_cfg, target_cfg)
-    return env.xp.exp(-(offset * offset).sum(-1) / std**2)
+    distances = _squares(site_offset(env, asset_cfg, target_cfg))
+    return env.xp.exp(-distances / std**2)
 
 
 @resolves_entities
@@ -171,8 +165,7 @@ def joint_pos_deviation_l2(
     """Squares of joint positions less a target, None: their defaults; (num_envs,)."""
     data = env.scene[asset_cfg.name].data
     goal = data.default_joint_pos if target is None else target
-    deviation = chosen(data.joint_pos - goal, asset_cfg.joint_ids)
-    return (deviation * deviation).sum(-1)
+    return _squares(chosen(data.joint_pos - goal, asset_cfg.joint_ids))
 
 
 @resolves_entities
@@ -180,8 +173,7 @@ def joint_pos_deviation_l2(
 def joint_vel_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Squares of joint velocities [rad²/s² or m²/s²]; (num_envs,)."""
     data = env.scene[asset_cfg.name].data
-    velocity = chosen(data.joint_vel, asset_cfg.joint_ids)
-    return (velocity * velocity).sum(-1)
+    return _squares(chosen(data.joint_vel, asset_cfg.joint_ids))
 
 
 @resolves_entities
@@ -189,8 +181,7 @@ def joint_vel_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 def joint_acc_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Squares of joint accelerations in the last evaluation; (num_envs,)."""
     data = env.scene[asset_cfg.name].data
-    acceleration = chosen(data.joint_acc, asset_cfg.joint_ids)
-    return (acceleration * acceleration).sum(-1)
+    return _squares(chosen(data.joint_acc, asset_cfg.joint_ids))
 
 
 @resolves_entities
@@ -198,8 +189,7 @@ def joint_acc_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 def joint_torques_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Squares of the actuators' forces on joints, last evaluation; (num_envs,)."""
     data = env.scene[asset_cfg.name].data
-    torque = chosen(data.qfrc_actuator, asset_cfg.joint_ids)
-    return (torque * torque).sum(-1)
+    return _squares(chosen(data.qfrc_actuator, asset_cfg.joint_ids))
 
 
 @resolves_entities
@@ -217,14 +207,13 @@ def joint_pos_limits(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 @either
 def action_rate_l2(env: Env) -> Tensor:
     """Squares of the action's change since the last step; (num_envs,)."""
-    change = env.action - env.previous_action
-    return (change * change).sum(-1)
+    return _squares(env.action - env.previous_action)
 
 
 @either
 def action_l2(env: Env) -> Tensor:
     """Squares of the action; (num_envs,)."""
-    return (env.action * env.action).sum(-1)
+    return _squares(env.action)
 
 
 @resolves_entities
@@ -257,11 +246,7 @@ def contact_gait(
     stance: float,
     command_name: str,
 ) -> Tensor:
-    """The same as `gait`, of feet that are elements of a contact sensor; (num_envs,).
-
-    Foot k stands while (phase + offsets[k]) % 1 < stance, and swings else; where the
-    command is to stand, all of them stand.
-    """
+    """The same as `gait`, with elements of a contact sensor as feet; (num_envs,)."""
     found = env.sim.contacts[sensor_name].found
     return _in_step(env, found, offsets, period_s, stance, command_name)
 
@@ -354,16 +339,12 @@ def feet_swing_height(
 def landing_force(env: Env, sensor_name: str) -> Tensor:
     """Forces on elements of a contact sensor that touch down now [N]; (num_envs,)."""
     feet = env.sim.contacts[sensor_name]
-    lands = feet.first_contact(env.step_dt)
-    return (_length(env, feet.force_w) * lands).sum(-1)
+    return (_length(env, feet.force_w) * feet.first_contact(env.step_dt)).sum(-1)
 
 
 @either
 def undesired_contacts(env: Env, sensor_name: str, threshold: float = 1.0) -> Tensor:
-    """Number of elements hit by more than `threshold` [N]; (num_envs,).
-
-    In any time step of the environment's, not the last alone.
-    """
+    """Number of elements hit by over `threshold` [N] in any time step; (num_envs,)."""
     hit = env.sim.contacts[sensor_name].greatest_force > threshold
     return hit.sum(-1) * 1.0
 
@@ -384,22 +365,23 @@ def joint_power(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 @either
 def angular_momentum_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Square of the angular momentum about the COM [(kg·m²/s)²]; (num_envs,)."""
-    momentum = env.scene[asset_cfg.name].dynamics.angular_momentum_w
-    return (momentum * momentum).sum(-1)
+    return _squares(env.scene[asset_cfg.name].dynamics.angular_momentum_w)
 
 
 @either
 def height_over_terrain_l2(env: Env, sensor_name: str, height: float) -> Tensor:
-    """Square of how far the mean of a height scan is from a height [m²]; (num_envs,).
-
-    `sensor_name` is that of rays: `sim.rays`.
-    """
+    """Square of what the mean of a scan by `sim.rays` misses [m²]; (num_envs,)."""
     return (env.sim.rays[sensor_name].height.mean(-1) - height) ** 2
+
+
+def _squares(values: Tensor) -> Tensor:
+    """Sum of squares along the last dimension."""
+    return (values * values).sum(-1)
 
 
 def _length(env: Env, vectors: Tensor) -> Tensor:
     """Lengths of vectors along the last dimension."""
-    return env.xp.sqrt((vectors * vectors).sum(-1))
+    return env.xp.sqrt(_squares(vectors))
 
 
 def _of_elements(

@@ -1,6 +1,6 @@
 """Symmetry of a task: how observations and actions look in a mirror.
 
-`symmetry_of(env)` composes a signed permutation of the columns of every observation
+`env.symmetry()` composes a signed permutation of the columns of every observation
 group and of the action. Contracts state most of it: a quantity of joints is permuted as
 the joints are, and a vector is polar or axial by its unit. Other terms declare it with
 `mirrors`.

@@ -15,13 +15,12 @@ from simstate.env.commands import (
     AttitudeCommand,
     Command,
     HeadingCommand,
-    PointCommand,
     VelocityCommand,
 )
 from simstate.env.contracts import checked
 from simstate.env.groups import flat
 from simstate.env.motion_command import MotionCommand
-from simstate.env.pose_command import PoseCommand
+from simstate.env.pose_command import PointCommand, PoseCommand
 from simstate.record.recorder import Recorder
 from simstate.state import Snapshot
 from simstate.view.body_overlays import Draw

@@ -1,8 +1,9 @@
-"""TermPlan: calls of terms, bound once; rewards and ends are computed by such plans."""
+"""TermPlan: calls of terms, bound once, which compute rewards and ends of episodes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,7 @@ class TermPlan:
         self._num_envs, self._ndim = env.num_envs, ndim
         self._most = ndim if most is None else most
         self._device = env.device
+        self._diverged = self._backend.array(env.sim.diverged)
         self._calls: list[tuple[str, Any, bool, bool]] = []
         before = False
         for term in terms:
@@ -89,6 +91,23 @@ class TermPlan:
             ledger.scope = ""
             fresh.unsettle()
         return found
+
+    def rows(self, dtype: torch.dtype) -> Any:
+        """Return what each term returns as a row, all finite; (terms, num_envs)."""
+        parts = self._backend.empty((len(self._terms), self._num_envs), dtype)
+        for k, value in enumerate(self.run()):
+            parts[k] = value
+        self.check_finite(parts)
+        return parts
+
+    def check_finite(self, parts: Any) -> None:
+        """Raise for the first term with a value that is not finite in its row."""
+
+        def error(invalid: Any) -> InvalidInputError:
+            term, world = (int(axis[0]) for axis in self._backend.xp.where(invalid))
+            return self._terms[term].not_finite_error(float(parts[term, world]), world)
+
+        self._backend.check_finite(parts, self._diverged, error)
 
     def _converted(self, value: Any, term: Term) -> Any:
         """Return what a term has returned as an array, if it has the right shape."""
@@ -140,32 +159,22 @@ class RewardSum:
             "env/reward/sums", (len(self.terms),), env.dtype, owner="env"
         ).tensor
         """Weighted sum of each term in the episode; shape (num_envs, terms)."""
+        self.infos: dict[str, Any] = {}
+        """The parts of the last reward, where a function states them."""
         self._env, self._backend = env, backend
         self._arrays = backend.array(self._weights), backend.array(self._sums)
-        self._diverged = backend.array(env.sim.diverged)
         self._plan = TermPlan(env, self.terms, 1)
 
     def compute(self) -> Any:
         """The reward of this step, added to the episode's; (num_envs,)."""
         env, backend = self._env, self._backend
-        parts = backend.empty((max(len(self.terms), 1), env.num_envs), env.dtype)
         if not self.terms:
-            parts[:] = 0.0
-            return parts[0]
-        for k, value in enumerate(self._plan.run()):
-            parts[k] = value
-        backend.check_finite(
-            parts, self._diverged, lambda invalid: self._error(parts, invalid)
-        )
+            return backend.constant([0.0] * env.num_envs, env.dtype)
+        parts = self._plan.rows(env.dtype)
         weights, sums = self._arrays
         parts *= backend.cast(weights * env.step_dt, env.dtype)[:, None]
         sums += parts.T
         return backend.ordered_sum(parts)
-
-    def _error(self, parts: Any, invalid: Any) -> InvalidInputError:
-        """The error of the first term that returned a value which is not finite."""
-        term, world = (int(axis[0]) for axis in self._backend.xp.where(invalid))
-        return self.terms[term].not_finite_error(float(parts[term, world]), world)
 
     def episode_sum(self, name: str) -> Tensor:
         """Return the weighted sum of a term since the last reset; shape (num_envs,)."""
@@ -311,3 +320,30 @@ class EpisodeEnd:
         """Return the number of these worlds that each term ended."""
         counts = int_list(self.reasons[env_ids].sum(0))
         return dict(zip(self.names, counts, strict=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndedEpisodes:
+    """Rewards, metrics and reasons of the episodes that ended in a step.
+
+    Every tensor has one entry for each of the n worlds in `env_ids`.
+    """
+
+    env_ids: Tensor
+    """The worlds, ascending, int64; shape (n,)."""
+    length: Tensor
+    """Environment steps of the episode, int64; shape (n,)."""
+    returns: Tensor
+    """Sum of the rewards; shape (n,)."""
+    rewards: dict[str, Tensor]
+    """Part of each reward term in it, weighted; shape (n,) each."""
+    metrics: dict[str, Tensor]
+    """Value of each metric; shape (n,) each."""
+    reasons: dict[str, Tensor]
+    """True where a termination term ended the world; bool, shape (n,) each."""
+    kinds: dict[EndKind, Tensor]
+    """True where the end was a failure, a success, …; bool, shape (n,) each."""
+
+    def reason(self, row: int) -> str:
+        """Return the names of the terms that ended a world, joined by commas."""
+        return ",".join(name for name, ended in self.reasons.items() if ended[row])

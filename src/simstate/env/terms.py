@@ -296,7 +296,9 @@ def _resolved(
             for name, value in given.items()
         }
     except SimStateError as error:
-        raise type(error)(f"In the {label}: {error}") from error
+        raise type(error)(
+            f"In the {label}: {error}", name=error.name, known=error.known
+        ) from error
 
 
 def _check_ranges(label: str, params: dict[str, Any]) -> None:

@@ -25,8 +25,6 @@ class WholeReward(RewardSum):
         term = RewardTermCfg(cfg.func, params=cfg.params, weight=1.0)
         term.place = cfg.place
         super().__init__(env, {"reward": term}, shipped)
-        self.infos: Infos = {}
-        """The parts of the last reward."""
 
     def compute(self) -> Any:
         """The reward of this step, added to the episode's; (num_envs,)."""
@@ -41,9 +39,7 @@ class WholeReward(RewardSum):
             raise term.shape_error(value, f"({env.num_envs},)")
         reward = backend.empty((1, env.num_envs), env.dtype)
         reward[0] = value
-        backend.check_finite(
-            reward, self._diverged, lambda invalid: self._error(reward, invalid)
-        )
+        self._plan.check_finite(reward)
         self._arrays[1][:] += reward.T
         return reward[0]
 

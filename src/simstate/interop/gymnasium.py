@@ -16,27 +16,34 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import gymnasium
 import numpy as np
 import torch
-from gymnasium.spaces import Box, Dict, Space
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
-from torch import Tensor
 
-from simstate.base.checks import number, whole_number
+from simstate.base.checks import whole_number
 from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.engine import EngineCfg
 from simstate.env import EndedEpisodes, Env, EnvCfg, tasks
 from simstate.env.groups import Observations
-from simstate.env.observation_term import ObservationSpec
+from simstate.interop.gymnasium_spaces import (
+    Array,
+    Info,
+    action_space,
+    add_infos,
+    episode_end,
+    first_infos,
+    host_array,
+    observation_space,
+    on_host,
+    row_of,
+)
 from simstate.sensors.watch_camera import VIEW, with_view
 
-Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 Observation: TypeAlias = "Array | dict[str, Any]"
-Info: TypeAlias = "dict[str, Any]"
 Seeds: TypeAlias = "int | Sequence[int | None] | None"
 
 
@@ -119,9 +126,9 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         self._ended = np.zeros(self.num_envs, dtype=bool)
         self._is_seeded = False
         self._is_host = self.env.device.type == "cpu"
-        self.single_observation_space = self._space_of_observations()
+        self.single_observation_space = observation_space(self.env, group)
         self._has_infos = cfg.info is not None or cfg.reward is not None
-        self.single_action_space = _action_space(self.env, action_limit)
+        self.single_action_space = action_space(self.env, action_limit)
         self.observation_space = batch_space(
             self.single_observation_space, self.num_envs
         )
@@ -147,7 +154,7 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
             self.log = extras["log"]
         self._ended[mask] = False
         infos = self._info(mask)
-        _add(infos, extras["info"], mask)
+        add_infos(infos, extras["info"], mask)
         return self._observation(self.env.observations), infos
 
     def step(self, actions: Array) -> tuple[Observation, Array, Array, Array, Info]:
@@ -159,12 +166,12 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
             ended = terminations | truncations
             if ended.any():
                 infos = self._final(extras, ended)
-                _add(infos["final_info"], extras["info"], ended)
+                add_infos(infos["final_info"], extras["info"], ended)
                 self._add_ends(infos["final_info"], extras["episodes"])
                 renewed = ended
         infos |= self.task_infos(extras["episodes"])
-        _add(infos, extras["info"], ~renewed)
-        _add(infos, extras["reset_info"], renewed)
+        add_infos(infos, extras["info"], ~renewed)
+        add_infos(infos, extras["reset_info"], renewed)
         return seen, rewards, terminations, truncations, infos
 
     def advance(
@@ -190,10 +197,13 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         )
         if extras["log"]:
             self.log = extras["log"]
-        terminations, truncations = _host(terminated), _host(env.ends.timed_out())
+        terminations, truncations = (
+            host_array(terminated),
+            host_array(env.ends.timed_out()),
+        )
         if self._mode is not AutoresetMode.SAME_STEP:
             self._ended = terminations | truncations
-        rewards = _host(reward).astype(np.float64, copy=False)
+        rewards = host_array(reward).astype(np.float64, copy=False)
         return self._observation(seen), rewards, terminations, truncations, extras
 
     def task_infos(self, episodes: EndedEpisodes | None) -> Info:
@@ -210,7 +220,7 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         if episodes is None or self._has_infos:
             return
         for row, world in enumerate(episodes.env_ids.tolist()):
-            self._add_info(infos, {"episode_end": _episode_end(episodes, row)}, world)
+            self._add_info(infos, {"episode_end": episode_end(episodes, row)}, world)
 
     def _dtype_of(self, actions: object) -> type:
         """Return the dtype for actions: float64 if theirs and the environment's is."""
@@ -223,30 +233,20 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         """A picture of each world, uint8, shape (height, width, 3)."""
         if self.render_mode is None:
             return None
-        return tuple(_host(self.env.sim.cameras[VIEW].rgb))
+        return tuple(host_array(self.env.sim.cameras[VIEW].rgb))
 
     def close_extras(self, **kwargs: Any) -> None:
         """Nothing is open."""
 
-    def _space_of_observations(self) -> Space[Any]:
-        spaces: dict[str, Space[Any]] = {
-            name: _space(spec) for name, spec in self.env.observation_specs.items()
-        }
-        if self._group is None:
-            return Dict(spaces)
-        if self._group not in spaces:
-            raise unknown_name("observation group", self._group, spaces)
-        return spaces[self._group]
-
     def _observation(self, observations: Observations) -> Observation:
         """Copies of the observations on the host, as the observation space has them."""
         chosen = observations if self._group is None else observations[self._group]
-        return _on_host(chosen)
+        return on_host(chosen)
 
     def _info(self, mask: Array) -> Info:
         if self._has_infos:
             return {}
-        lengths = _host(self.env.episode_length_buf).copy()
+        lengths = host_array(self.env.episode_length_buf).copy()
         return {"episode_length": lengths, "_episode_length": mask.copy()}
 
     def _final(self, extras: dict[str, Any], ended: Array) -> Info:
@@ -254,11 +254,11 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         last = self._observation(extras["final_observation"])
         final: Array = np.full(self.num_envs, None, dtype=object)
         for world in (int(k) for k in np.flatnonzero(ended)):
-            final[world] = _row(last, world)
+            final[world] = row_of(last, world)
         info: Info = {}
         if not self._has_infos:
             kept = np.zeros(self.num_envs, dtype=np.int64)
-            kept[ended] = _host(extras["episodes"].length)
+            kept[ended] = host_array(extras["episodes"].length)
             info = {"episode_length": kept, "_episode_length": ended.copy()}
         return {
             "final_obs": final,
@@ -329,7 +329,7 @@ class GymnasiumEnv(gymnasium.Env[Any, Any]):
         """Begin an episode; a seed fixes all that follows."""
         super().reset(seed=seed)
         seen, infos = self._envs.reset(seed=seed)
-        return _row(seen, 0), _first(infos)
+        return row_of(seen, 0), first_infos(infos)
 
     def step(self, action: Array) -> tuple[Observation, float, bool, bool, Info]:
         """Apply an action; observation, reward, terminated, truncated and info."""
@@ -337,10 +337,10 @@ class GymnasiumEnv(gymnasium.Env[Any, Any]):
         seen, reward, terminated, truncated, extras = envs.advance(
             np.asarray(action)[None]
         )
-        info = _first(envs.task_infos(extras["episodes"]))
+        info = first_infos(envs.task_infos(extras["episodes"]))
         info |= {name: values[0] for name, values in extras["info"].items()}
         ends = bool(terminated[0]), bool(truncated[0])
-        return _row(seen, 0), float(reward[0]), *ends, info
+        return row_of(seen, 0), float(reward[0]), *ends, info
 
     def render(self) -> Array | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """A picture of the world, uint8, shape (height, width, 3)."""
@@ -373,18 +373,6 @@ def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
         raise unknown_name("autoreset_mode", str(mode), known) from error
 
 
-def _action_space(env: Env, limit: float | None) -> Box:
-    if limit is not None:
-        number("action_limit", limit, more_than=0, finite=False)
-        return Box(-limit, limit, (env.action_dim,), np.float32)
-    low, high = list[float](), list[float]()
-    for term in env.actions.values():
-        least, greatest = term.limits or ([-1.0] * term.dim, [1.0] * term.dim)
-        low += least
-        high += greatest
-    return Box(np.array(low, np.float32), np.array(high, np.float32), dtype=np.float32)
-
-
 def _renderer_options(
     options: Info, render_mode: str | None, size: tuple[int, int]
 ) -> tuple[int, int]:
@@ -402,74 +390,6 @@ def _renderer_options(
                 name=name,
             )
     return size
-
-
-def _add(infos: Info, found: Info, mask: Array) -> None:
-    """Add infos of some worlds, with the mask of those that have them."""
-    if not found or not mask.any():
-        return
-    if mask.all():  # the values are copies
-        infos |= found
-        infos |= {f"_{name}": mask.copy() for name in found}
-        return
-    for name, values in found.items():
-        known = infos.get(name)
-        if known is None:
-            known = infos[name] = np.zeros_like(values)
-            infos[f"_{name}"] = np.zeros(len(mask), dtype=bool)
-        known[mask] = values[mask]
-        infos[f"_{name}"] |= mask
-
-
-def _episode_end(episodes: EndedEpisodes, row: int) -> Info:
-    """Return the infos of one ended episode."""
-    kinds = [kind for kind, ended in episodes.kinds.items() if ended[row]]
-    return {
-        "return": float(episodes.returns[row]),
-        "length": int(episodes.length[row]),
-        "reason": episodes.reason(row),
-        "kind": kinds[0],
-        "rewards": {name: float(x[row]) for name, x in episodes.rewards.items()},
-        "metrics": {name: float(x[row]) for name, x in episodes.metrics.items()},
-    }
-
-
-def _first(infos: Info) -> Info:
-    """Return the infos of the first world."""
-    return {
-        name: _first(cast("Info", x)) if isinstance(x, dict) else x[0]
-        for name, x in infos.items()
-        if not name.startswith("_")
-    }
-
-
-def _space(spec: ObservationSpec | dict[str, ObservationSpec]) -> Space[Any]:
-    """The space of a group: a Box, or a Dict of them by term."""
-    if isinstance(spec, dict):
-        return Dict({name: _space(one) for name, one in spec.items()})
-    kind: Any = torch.empty(0, dtype=spec.dtype).numpy().dtype.type
-    return Box(spec.low, spec.high, spec.shape, kind)
-
-
-def _on_host(values: Any) -> Any:
-    """Copies of tensors as NumPy arrays, also in dictionaries."""
-    if isinstance(values, dict):
-        each = cast("dict[str, Any]", values)
-        return {name: _on_host(one) for name, one in each.items()}
-    return _host(values).copy()
-
-
-def _row(observation: Any, world: int) -> Any:
-    """The observation of one world."""
-    if isinstance(observation, dict):
-        each = cast("dict[str, Any]", observation)
-        return {name: _row(values, world) for name, values in each.items()}
-    return observation[world]
-
-
-def _host(values: Tensor | Array) -> Array:
-    """Values as a NumPy array; those of the host share their memory."""
-    return values if isinstance(values, np.ndarray) else values.cpu().numpy()
 
 
 for _name in tasks.names():

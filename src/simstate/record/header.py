@@ -13,6 +13,7 @@ import numpy as np
 from simstate.base.errors import RecordingError
 from simstate.base.mujoco_version import installed_versions
 from simstate.base.printable import printable_values
+from simstate.record.changes import WRONG
 from simstate.record.compression import DTYPES
 from simstate.step.stepping_host import SteppingHost, forcing_of, steppers_of
 from simstate.world.worlds import worlds_of
@@ -24,10 +25,6 @@ STEPS = "steps"
 """The topic of the steps, in addition to one for each column."""
 TIME, STEP = "time", "step"
 """The columns that every recording has: simulation time, and steps before a sample."""
-
-
-_WRONG = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
-"""Exceptions raised by a header that simstate has not written."""
 
 
 def describe_worlds(sim: SteppingHost) -> dict[str, Any]:
@@ -109,7 +106,7 @@ def read_header(data: bytes, label: str) -> dict[str, Any]:
             sound &= all(isinstance(text, str) for text in texts)
         if not sound or not {TIME, STEP} <= set(content["columns"]):
             raise ValueError("a column's contract")
-    except _WRONG as error:
+    except WRONG as error:
         if isinstance(error, RecordingError):
             raise
         raise RecordingError(
@@ -141,7 +138,8 @@ def model_from(data: bytes, versions: Mapping[str, str]) -> mujoco.MjModel:
         remedy = "" if saved == here else f" Open it with MuJoCo {saved}."
         raise RecordingError(
             f"Its model, compiled by MuJoCo {saved}, cannot be loaded by {here}: "
-            f"{error}.{remedy}"
+            f"{error}.{remedy}",
+            name="model",
         ) from error
 
 

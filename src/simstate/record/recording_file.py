@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -333,3 +334,10 @@ class Recording(Closing):
                 worlds=[world],
             )
         return self.worlds.index(world)
+
+
+def opened(recording: str | Path | Recording) -> AbstractContextManager[Recording]:
+    """Open a file while the context is entered; a given recording stays open."""
+    if isinstance(recording, Recording):
+        return nullcontext(recording)
+    return Recording(recording)

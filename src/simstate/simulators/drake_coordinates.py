@@ -70,10 +70,11 @@ class DrakeCoordinates:
         """Roll, pitch and yaw of a ball joint; refuses where they are singular."""
         angles = RollPitchYaw(RotationMatrix(Quaternion(_unit(quat)))).vector()
         if abs(abs(angles[1]) - np.pi / 2) < _SINGULAR:
+            name = self.drake.names.joint[joint]
             raise InvalidInputError(
-                f"Drake has the ball joint {self.drake.names.joint[joint]!r} as roll, "
-                "pitch and yaw, which are singular at a pitch of 90°, as here. "
-                "Nothing was written."
+                f"Drake has the ball joint {name!r} as roll, pitch and yaw, which are "
+                "singular at a pitch of 90°, as here. Nothing was written.",
+                name=name,
             )
         return angles
 

@@ -88,7 +88,9 @@ def put_model(model: mujoco.MjModel, terms: Terms = ALL_TERMS) -> Any:
     try:
         return mjx.put_model(model)
     except (NotImplementedError, ValueError) as error:
-        raise ModelError(f"MJX does not take this model: {error}") from error
+        raise ModelError(
+            f"MJX does not take this model: {error}", name="mjx"
+        ) from error
 
 
 def _leave_out_what_does_not_move_anything(model: mujoco.MjModel) -> None:

@@ -355,7 +355,8 @@ def _check_tendons(model: mujoco.MjModel, names: ModelNames) -> None:
         if np.any(model.body_jntnum[bodies] > 1) and _acts(model, tendon):
             raise ModelError(
                 f"Newton leaves joints of bodies that have several out of the tendon "
-                f"{names.tendon[tendon]!r}: give each of its joints a separate body."
+                f"{names.tendon[tendon]!r}: give each of its joints a separate body.",
+                name=names.tendon[tendon],
             )
 
 

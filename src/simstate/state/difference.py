@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Any, SupportsIndex, cast, overload
 
 import torch
-from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import int_list
-from simstate.base.table_style import new_table
+from simstate.base.table_style import as_plain_text, new_table
 from simstate.math import quaternion
 from simstate.state.dicts import state_dicts
 from simstate.state.snapshot import Snapshot
@@ -97,17 +96,9 @@ class Diff(Sequence[Difference]):
         title = f"{len(self)} differences in {self.num_envs} worlds"
         if len(shown) < len(lines):
             title += f", the first {len(shown)} of {len(lines)} lines"
-        table = new_table(title)
-        for header in (
-            "entity",
-            "element",
-            "quantity",
-            "worst",
-            "unit",
-            "world",
-            "worlds",
-        ):
-            table.add_column(header)
+        table = new_table(
+            title, "entity", "element", "quantity", "worst", "unit", "world", "worlds"
+        )
         for worst, count in shown:
             table.add_row(
                 worst.entity,
@@ -123,10 +114,7 @@ class Diff(Sequence[Difference]):
     def __str__(self) -> str:
         if not self._all:
             return f"no differences in {self.num_envs} worlds"
-        console = Console(width=120)
-        with console.capture() as captured:
-            console.print(self.table())
-        return captured.get().rstrip()
+        return as_plain_text(self.table())
 
 
 def diff(left: object, right: object, tolerance: float = 0.0) -> Diff:

@@ -10,6 +10,8 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from simstate.scene.element_names import OBJECTS
+
 Fingerprint = dict[str, dict[str, Any]]
 """`sizes` by name, `names` of the elements by kind, and a digest of each `field`."""
 
@@ -18,12 +20,7 @@ _SIZES = (
     "nq", "nv", "nu", "na", "nbody", "njnt", "ngeom", "nsite", "neq", "nmocap",
     "nuserdata", "nhistory", "npluginstate",
 )  # fmt: skip
-_NAMED = {
-    "body": (mujoco.mjtObj.mjOBJ_BODY, "nbody"),
-    "joint": (mujoco.mjtObj.mjOBJ_JOINT, "njnt"),
-    "actuator": (mujoco.mjtObj.mjOBJ_ACTUATOR, "nactuator"),
-    "equality": (mujoco.mjtObj.mjOBJ_EQUALITY, "neq"),
-}
+_NAMED = {"body": "nbody", "joint": "njnt", "actuator": "nactuator", "equality": "neq"}
 
 _READINGS = ("sensor_", "cam_")
 _LOOKS = ("light_", "mat_", "tex_", "skin_", "mesh_texcoord", "mesh_normal")
@@ -36,9 +33,11 @@ colours and names. Fields of a sensor's history, which is state, have a size."""
 def fingerprint(model: mujoco.MjModel) -> Fingerprint:
     """Sizes, names and a digest of every array and option that motion depends on."""
     names = {
-        kind: [mujoco.mj_id2name(model, obj.value, i) or "" for i in range(count)]
-        for kind, (obj, size) in _NAMED.items()
-        for count in [int(getattr(model, size))]
+        kind: [
+            mujoco.mj_id2name(model, OBJECTS[kind].value, i) or ""
+            for i in range(int(getattr(model, size)))
+        ]
+        for kind, size in _NAMED.items()
     }
     fields = {
         prefix + name: _digest(value)
@@ -97,14 +96,19 @@ def differences(ours: Fingerprint, theirs: Mapping[str, Any]) -> list[str]:
             found.append(f"{kind} names only here {here}, only there {there}")
         elif names != others:
             found.append(f"the order of the {kind} names")
-    changed = [
+    changed = changed_fields(ours, theirs)
+    if changed and not found:
+        found.append(f"the values of {', '.join(changed)}")
+    return found
+
+
+def changed_fields(ours: Fingerprint, theirs: Mapping[str, Any]) -> list[str]:
+    """Return the fields of two models, which both have, whose values differ."""
+    return [
         name
         for name, digest in ours["fields"].items()
         if theirs["fields"].get(name, digest) != digest
     ]
-    if changed and not found:
-        found.append(f"the values of {', '.join(changed)}")
-    return found
 
 
 def _digest(value: Any) -> str:

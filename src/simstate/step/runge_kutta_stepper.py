@@ -359,7 +359,8 @@ def check_model(worlds: Worlds) -> None:
         raise ModelError(
             f"The model has {' and '.join(found)}, which only MuJoCo's own stepper "
             "advances: use integrator=None. Controls of the past may also be kept in "
-            "sim.memory, and the one that is due written before each step."
+            "sim.memory, and the one that is due written before each step.",
+            name=found[0],
         )
 
 

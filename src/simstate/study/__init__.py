@@ -16,8 +16,9 @@ if TYPE_CHECKING:
         DifferentiableRollout,
         differentiable,
     )
-    from simstate.study.future_worlds import Futures, futures
-    from simstate.study.identification.identifying import identify
+    from simstate.study.future_values import Futures
+    from simstate.study.future_worlds import futures
+    from simstate.study.identification.procedure import identify
 
 __all__ = [
     "Derivatives",
@@ -37,11 +38,11 @@ __all__ = [
 _HOMES = {
     "Derivatives": "derivative_estimates",
     "DifferentiableRollout": "differentiable_rollout",
-    "Futures": "future_worlds",
+    "Futures": "future_values",
     "derivatives": "derivative_estimates",
     "differentiable": "differentiable_rollout",
     "futures": "future_worlds",
-    "identify": "identification.identifying",
+    "identify": "identification.procedure",
 }
 """The modules of functions and classes; other names are packages."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -40,10 +40,10 @@ def hold(sim: Simulation, controls: Tensor, steps: int) -> None:
     host._step_ahead(steps)
 
 
-def sampled_fields(
-    sim: Simulation, controls: Tensor, samples: Sequence[int], names: Sequence[str]
-) -> dict[str, Array]:
-    """Advance all worlds, and return fields after some of the steps.
+def record_fields(
+    sim: Simulation, controls: Tensor, samples: Array, names: Iterable[str]
+) -> dict[str, Array] | None:
+    """Advance all worlds in one call, and return fields after some of the steps.
 
     Args:
         sim: the worlds; those that diverge are marked, and their samples are undefined.
@@ -52,26 +52,19 @@ def sampled_fields(
         names: "qpos", "qvel", "act" or "sensordata".
 
     Returns:
-        The fields by name; shape (samples, num_envs, width).
+        The fields by name, shape (samples, num_envs, width); None if each step needs a
+        call, and nothing was done.
     """
-    data: Any = sim.data
-    widths = {name: getattr(data, name).shape[1] for name in names}
-    shape = len(samples), sim.num_envs
-    found = {name: np.empty((*shape, width)) for name, width in widths.items()}
     stepper = _stepper(sim, controls)
-    if stepper is not None:
-        host: Any = sim
-        stepper.samples, stepper.fields = np.array(samples, np.int32), found
-        host._step_ahead(controls.shape[1], stepper)
-        return found
-    here = 0
-    for k, sample in enumerate(samples):
-        advance(sim, controls[:, here:sample])
-        here = sample
-        for name, values in found.items():
-            values[k] = getattr(data, name).cpu().numpy()
-    if here < controls.shape[1]:
-        advance(sim, controls[:, here:])
+    if stepper is None:
+        return None
+    host: Any = sim
+    shape = len(samples), sim.num_envs
+    found = {
+        name: np.empty((*shape, getattr(host.data, name).shape[1])) for name in names
+    }
+    stepper.samples, stepper.fields = samples.astype(np.int32), found
+    host._step_ahead(controls.shape[1], stepper)
     return found
 
 

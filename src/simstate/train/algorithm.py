@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import math
+from pathlib import Path
 from typing import Any
 
 from rsl_rl.runners import OnPolicyRunner
@@ -17,10 +18,11 @@ from torch import nn
 
 from simstate.base.errors import InvalidInputError, SnapshotError
 from simstate.env import Env, TrainCfg
-from simstate.interop.rsl_rl import RslRlVecEnv, runner_cfg
+from simstate.interop.rsl_rl import RslRlVecEnv, policy_part, runner_cfg
 from simstate.train import explicit_ppo
-from simstate.train.checkpoint import Content
+from simstate.train.checkpoint import Content, find_policy, read_checkpoint
 from simstate.train.explicit_ppo import ExplicitPPO
+from simstate.train.run_cfg import RunCfg
 from simstate.train.sac import SoftActorCritic
 from simstate.train.symmetric_networks import SymmetricNetworks
 
@@ -89,6 +91,58 @@ def make_algorithm(
         activations=tuple(settings[k]["activation"] for k in ("actor", "critic")),
         **arguments,
     )  # fmt: skip
+
+
+def load_networks(algorithm: Any, cfg: TrainCfg, path: Path) -> None:
+    """Give a learner the networks of another run, and nothing else of it."""
+    is_student = cfg.algorithm == "distillation"
+    networks = dict.fromkeys(("student",) if is_student else ("actor", "critic"), 1)
+    try:
+        saved = read_checkpoint(find_policy(path))["algorithm"]
+        algorithm.load(saved, networks, strict=True)
+        check_symmetry(algorithm, repr(str(path)))
+    except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+        raise SnapshotError(
+            f"The networks of {str(path)!r} do not fit this run: their sizes, and "
+            f"what they observe and do, must be the same. {error}",
+            name=str(path),
+        ) from error
+
+
+def find_teacher(cfg: RunCfg, checkpoint: Content | None) -> Content | None:
+    """Return the run of the teacher, with its policy if the run is new."""
+    if (cfg.train.algorithm == "distillation") != (cfg.teacher is not None):
+        raise InvalidInputError(
+            f"train.algorithm is {cfg.train.algorithm!r} and the teacher "
+            f"{cfg.teacher!r}: a distillation needs the run of a teacher (--teacher "
+            "RUN), and other learners take none.",
+            name="teacher",
+        )
+    if cfg.teacher is None:
+        return None
+    if checkpoint is None:
+        return read_checkpoint(find_policy(Path(cfg.teacher)))
+    try:
+        return {"run": checkpoint["teacher"]}
+    except KeyError as error:
+        raise SnapshotError(
+            "The checkpoint does not hold the settings of its teacher."
+        ) from error
+
+
+def load_teacher(algorithm: Any, teacher: Content, name: str) -> None:
+    """Give a distillation the policy of another run, its `teacher`."""
+    cfg = RunCfg.of(teacher).train
+    try:
+        saved = teacher["algorithm"][f"{policy_part(cfg)}_state_dict"]
+        algorithm.teacher.load_state_dict(saved)
+    except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+        raise SnapshotError(
+            f"The teacher {name!r} does not fit this task: its group "
+            f"{cfg.actor_group!r} and the actions must be the same as in its own. "
+            f"{error}",
+            name="teacher",
+        ) from error
 
 
 def learner_memory(algorithm: Any) -> Content:

@@ -9,7 +9,7 @@ from typing import Any, cast
 from torch import Tensor
 
 from simstate.base.archive import read_archive, write_archive
-from simstate.base.errors import SnapshotError
+from simstate.base.errors import InvalidInputError, SnapshotError
 from simstate.base.files import naming_errors
 
 FORMAT = "simstate training 2"
@@ -65,6 +65,30 @@ def find_checkpoint(path: Path) -> Path:
             name=str(path),
         )
     return found[max(found)]
+
+
+def has_checkpoint(folder: Path) -> bool:
+    """Return True if there is a checkpoint in a folder."""
+    return any(folder.glob("model_*.npz"))
+
+
+def check_unused(folder: Path) -> None:
+    """Raise if there is a run in a folder."""
+    if has_checkpoint(folder):
+        raise InvalidInputError(
+            f"{str(folder)!r} holds a run already: continue it with --resume, or "
+            "choose another --run-dir."
+        )
+
+
+def newest_run(folder: Path) -> Path:
+    """Return the run in a folder of runs that was written to last."""
+    written = {file.stat().st_mtime: file for file in folder.glob("*/model_*.npz")}
+    if not written:
+        raise InvalidInputError(
+            f"There is no run to resume in {str(folder)!r}: name it by --run-dir."
+        )
+    return written[max(written)].parent
 
 
 def find_policy(path: Path) -> Path:

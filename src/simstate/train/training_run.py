@@ -17,17 +17,20 @@ from tensordict import TensorDict
 from torch import Tensor
 
 from simstate.base.checks import whole_number
-from simstate.base.errors import InvalidInputError, SimStateError, SnapshotError
+from simstate.base.errors import SimStateError, SnapshotError
 from simstate.base.files import naming_errors
 from simstate.engine import OneTorchThread
 from simstate.env import Env, EnvCfg
-from simstate.interop.rsl_rl import RslRlVecEnv, policy_part
+from simstate.interop.rsl_rl import RslRlVecEnv
 from simstate.interop.trained_worlds import TrainedWorlds
 from simstate.state import Snapshot
 from simstate.train.algorithm import (
     check_kind,
     check_symmetry,
+    find_teacher,
     learner_memory,
+    load_networks,
+    load_teacher,
     make_algorithm,
     restore_memory,
 )
@@ -36,7 +39,6 @@ from simstate.train.checkpoint import (
     Content,
     checkpoint_path,
     find_checkpoint,
-    find_policy,
     prune_checkpoints,
     read_checkpoint,
     write_checkpoint,
@@ -46,11 +48,16 @@ from simstate.train.early_stopping import EarlyStopping
 from simstate.train.episodes import EpisodeStatistics, SeenRanges
 from simstate.train.explicit_ppo import ExplicitPPO
 from simstate.train.film import Film
-from simstate.train.progress import Progress, Report, no_report
 from simstate.train.run_cfg import RunCfg, check_no_code
 from simstate.train.run_file import check_task_file, described_run, write_run_file
 from simstate.train.run_memory import check_memory
-from simstate.train.training_logs import TrainingLog, open_logs
+from simstate.train.training_logs import (
+    Progress,
+    Report,
+    TrainingLog,
+    no_report,
+    open_logs,
+)
 
 MANY_ROWS = 4096
 """Rows of a mini-batch from which on an update is split over threads."""
@@ -93,7 +100,7 @@ class TrainingRun:
         self.example = self.env if isinstance(self.env, Env) else self.env.example
         """An Env of the task in this process, for its names and sizes."""
         self._worlds = RslRlVecEnv(self.env)
-        self._teacher = _teacher(cfg, checkpoint)
+        self._teacher = find_teacher(cfg, checkpoint)
         # One thread: orthogonal weights depend on the number of threads.
         with self.core_seconds("creating networks"), OneTorchThread():
             self.algorithm: Any = make_algorithm(
@@ -121,9 +128,9 @@ class TrainingRun:
             self._restore(checkpoint)
             return
         if cfg.start_from is not None:
-            self._take_networks(Path(cfg.start_from))
+            load_networks(self.algorithm, cfg.train, Path(cfg.start_from))
         if self._teacher is not None:
-            self._take_teacher(self._teacher)
+            load_teacher(self.algorithm, self._teacher, str(cfg.teacher))
 
     @staticmethod
     def resume(
@@ -297,14 +304,7 @@ class TrainingRun:
         if steps < self._worlds.max_episode_length:
             self._episodes.clear()
         elif self.stopping.improve(self.iteration, mean_return):
-            self._best = copy.deepcopy(
-                {
-                    "run": self.cfg.as_dict(),
-                    "iteration": self.iteration,
-                    "algorithm": self.algorithm.save(),
-                    "seen": self._seen.ranges,
-                }
-            )
+            self._best = copy.deepcopy(self._policy())
 
     def _film_if_due(self, logs: list[TrainingLog]) -> None:
         """Make a video of the policy; nothing of the run depends on it."""
@@ -318,21 +318,26 @@ class TrainingRun:
         for log in logs:
             log.write_video(self.iteration, path)
 
+    def _policy(self) -> Content:
+        """Return the networks, with the settings and ranges of their training."""
+        return {
+            "run": self.cfg.as_dict(),
+            "iteration": self.iteration,
+            "algorithm": self.algorithm.save(),
+            "seen": dict(self._seen.ranges),
+        }
+
     def save(self) -> None:
         """Write a checkpoint, unless there is one of just now."""
         if self.saved == self.iteration:
             return
         snapshot = self.env.snapshot()
-        content: Content = {
-            "run": self.cfg.as_dict(),
-            "iteration": self.iteration,
-            "algorithm": self.algorithm.save(),
+        content = self._policy() | {
             "memory": learner_memory(self.algorithm),
             "rng": torch.get_rng_state(),
             "env": {"header": snapshot.header, "slots": snapshot.slots},
             "episodes": self._episodes.save(),
             "stopping": self.stopping.save(),
-            "seen": dict(self._seen.ranges),
         }
         if self._teacher is not None:
             content["teacher"] = self._teacher["run"]
@@ -354,35 +359,6 @@ class TrainingRun:
             device=cfg.device,
             seed=cfg.seed,
         )
-
-    def _take_networks(self, path: Path) -> None:
-        """Begin with the networks of another run, and with nothing else of it."""
-        is_student = self.cfg.train.algorithm == "distillation"
-        networks = dict.fromkeys(("student",) if is_student else ("actor", "critic"), 1)
-        try:
-            saved = read_checkpoint(find_policy(path))["algorithm"]
-            self.algorithm.load(saved, networks, strict=True)
-            check_symmetry(self.algorithm, repr(str(path)))
-        except (KeyError, TypeError, AttributeError, RuntimeError) as error:
-            raise SnapshotError(
-                f"The networks of {str(path)!r} do not fit this run: their sizes, and "
-                f"what they observe and do, must be the same. {error}",
-                name=str(path),
-            ) from error
-
-    def _take_teacher(self, content: Content) -> None:
-        """Load the policy of another run as the teacher."""
-        part = policy_part(RunCfg.of(content).train)
-        try:
-            saved = content["algorithm"][f"{part}_state_dict"]
-            self.algorithm.teacher.load_state_dict(saved)
-        except (KeyError, TypeError, AttributeError, RuntimeError) as error:
-            raise SnapshotError(
-                f"The teacher {self.cfg.teacher!r} does not fit this task: its group "
-                f"{RunCfg.of(content).train.actor_group!r} and the actions must be the "
-                f"same as in its own. {error}",
-                name="teacher",
-            ) from error
 
     def _restore(self, content: Content) -> None:
         try:
@@ -406,24 +382,3 @@ class TrainingRun:
                 f"The checkpoint does not hold what this run needs: {error!r}."
             ) from error
         self.saved = self.iteration
-
-
-def _teacher(cfg: RunCfg, checkpoint: Content | None) -> Content | None:
-    """Return the run of the teacher, with its policy if the run is new."""
-    if (cfg.train.algorithm == "distillation") != (cfg.teacher is not None):
-        raise InvalidInputError(
-            f"train.algorithm is {cfg.train.algorithm!r} and the teacher "
-            f"{cfg.teacher!r}: a distillation needs the run of a teacher (--teacher "
-            "RUN), and other learners take none.",
-            name="teacher",
-        )
-    if cfg.teacher is None:
-        return None
-    if checkpoint is None:
-        return read_checkpoint(find_policy(Path(cfg.teacher)))
-    try:
-        return {"run": checkpoint["teacher"]}
-    except KeyError as error:
-        raise SnapshotError(
-            "The checkpoint does not hold the settings of its teacher."
-        ) from error

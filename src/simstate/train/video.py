@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,10 +16,11 @@ from simstate.base.checks import number
 from simstate.base.closeable import Closing
 from simstate.base.errors import InvalidInputError
 from simstate.base.extras import library
+from simstate.base.files import replacing
 from simstate.env import Env
 from simstate.sensors.watch_camera import VIEW
 from simstate.train.evaluate import Act
-from simstate.view.tiles import tiled
+from simstate.view.grid import tiled
 
 Frame = np.ndarray
 """Colours 0 … 255, uint8; shape (height, width, 3)."""
@@ -90,27 +92,27 @@ class VideoFile(Closing):
         """End the file; without frames there is none."""
         if self._mp4 is not None:
             self._mp4.close()
-        if self._images:
-            _write_gif(self._path, self._images, self._fps)
-            self._images = []
+        images, self._images = self._images, []
+        if images:
+            _write_gif(self._path, images, self._fps)
 
 
 def _write_gif(path: Path, frames: list[Frame], fps: float) -> None:
     from PIL import Image
 
     images = [Image.fromarray(frame) for frame in frames]
-    images[0].save(
-        path,
-        format="GIF",
-        save_all=True,
-        append_images=images[1:],
-        duration=round(1000.0 / fps),
-        loop=0,
-    )
+    duration = round(1000.0 / fps)
+    with replacing(path) as part:
+        images[0].save(
+            part, format="GIF", save_all=True, append_images=images[1:],
+            duration=duration, loop=0,
+        )  # fmt: skip
 
 
 class Mp4(Closing):
     """An H.264 film that is written picture by picture.
+
+    The file is there once the film has ended; an interrupted one is removed.
 
     Args:
         path: the file, which is replaced.
@@ -134,34 +136,48 @@ class Mp4(Closing):
         # Started without `preexec_fn`, which would fork: a fork copies the maps of a
         # large process, and fails where these exceed the machine's memory. In another
         # group of processes, so that Ctrl-C does not end it within a picture.
-        self._process = subprocess.Popen(
-            [
-                *(ffmpeg.get_ffmpeg_exe(), "-y", "-loglevel", "error", *source.split()),
-                *("-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-vf", even),
-                *(options or ("-crf", "25")),
-                str(path),
-            ],
-            stdin=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            process_group=None if sys.platform == "win32" else 0,
-            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
-        )
+        with ExitStack() as stack:
+            part = stack.enter_context(replacing(path))
+            self._process = subprocess.Popen(
+                [
+                    *(ffmpeg.get_ffmpeg_exe(), "-y", "-loglevel", "error"),
+                    *(*source.split(), "-an", "-c:v", "libx264", "-pix_fmt", "yuv420p"),
+                    *("-vf", even, *(options or ("-crf", "25")), "-f", "mp4"),
+                    str(part),
+                ],
+                stdin=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                process_group=None if sys.platform == "win32" else 0,
+                creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+            )
+            self._file = stack.pop_all()
 
     def add(self, picture: Frame) -> None:
         """Append a picture; uint8 (height, width, 3)."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(np.ascontiguousarray(picture).data)
-        except BrokenPipeError as error:
-            raise OSError(self._complaint()) from error
+        except BrokenPipeError:
+            self.close()  # raises, with the encoder's message
+        except BaseException:  # a part of a picture
+            with self._file:
+                self._kill()
+                raise
 
     def close(self) -> None:
         """End the file; raise OSError if it could not be written."""
-        if self._process.returncode is None and (complaint := self._complaint()):
-            raise OSError(complaint)
+        if self._process.returncode is not None:
+            return
+        with self._file:
+            try:
+                _, said = self._process.communicate()
+            except BaseException:
+                self._kill()
+                raise
+            if self._process.returncode:
+                text = " ".join(said.decode(errors="replace").split())[-500:]
+                raise OSError(text.rstrip(".") or "ffmpeg failed")
 
-    def _complaint(self) -> str:
-        """Wait for the encoder to end; return its message if it failed, else ""."""
-        _, said = self._process.communicate()
-        text = " ".join(said.decode(errors="replace").split())[-500:]
-        return (text or "ffmpeg failed") if self._process.returncode else ""
+    def _kill(self) -> None:
+        self._process.kill()
+        self._process.communicate()

@@ -1,4 +1,4 @@
-"""Layout of worlds side by side, and the size of their contents."""
+"""Layout of worlds and pictures side by side, and the size of their contents."""
 
 from __future__ import annotations
 
@@ -69,3 +69,28 @@ def bounds(
 def shares_ground(model: mujoco.MjModel) -> bool:
     """Return True if the worlds share one ground, which a grid would separate."""
     return bool((model.geom_type == _HFIELD).any())
+
+
+def tiled(pictures: np.ndarray) -> np.ndarray:
+    """One picture of n, in rows of about equal number; (n, height, width, channels)."""
+    count, height, width, channels = pictures.shape
+    columns = math.ceil(math.sqrt(count))
+    rows = math.ceil(count / columns)
+    sheet = np.zeros((rows * columns, height, width, channels), dtype=pictures.dtype)
+    sheet[:count] = pictures
+    grid = sheet.reshape(rows, columns, height, width, channels).swapaxes(1, 2)
+    return grid.reshape(rows * height, columns * width, channels)
+
+
+def reduced(picture: np.ndarray, side: int) -> np.ndarray:
+    """Means over squares of pixels of an RGBA picture, weighted by opacity, uint8."""
+    if side == 1:
+        return picture
+    height, width, _ = picture.shape
+    blocks = picture.reshape(height // side, side, width // side, side, 4)
+    values = blocks.astype(np.float32)
+    alpha = values[..., 3:]
+    total = alpha.sum((1, 3))
+    colour = (values[..., :3] * alpha).sum((1, 3)) / np.maximum(total, 1.0)
+    mean = total / (side * side)
+    return np.round(np.concatenate([colour, mean], axis=2)).astype(np.uint8)

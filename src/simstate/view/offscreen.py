@@ -6,11 +6,14 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import get_args
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.base.errors import InvalidInputError, unknown_name, warn
+from simstate.view import opengl
 from simstate.view.body_overlays import Draw
 from simstate.view.course import Course
 from simstate.view.eye import (
@@ -22,15 +25,15 @@ from simstate.view.eye import (
     fitting_distance,
     model_eye,
 )
-from simstate.view.grid import bounds, offsets, shares_ground
+from simstate.view.gl_renderer import GlRenderer
+from simstate.view.grid import bounds, offsets, reduced, shares_ground, tiled
 from simstate.view.one_world import OneWorld, current
 from simstate.view.overlays import OVERLAYS
-from simstate.view.renderers import check_renderer, renderer_for
+from simstate.view.raster_renderer import RasterRenderer
 from simstate.view.shapes import PURPLE, Label, Path, Shape, labels_of
 from simstate.view.shot import Placed, RendererName, Shot
 from simstate.view.soft import flex_corners
-from simstate.view.tiles import reduced, tiled
-from simstate.world.worlds import worlds_of
+from simstate.world.worlds import Worlds, worlds_of
 
 TRAIL = "trail"
 _INK, _PAPER = (30, 30, 30), (250, 250, 250)
@@ -275,3 +278,41 @@ def _titled(picture: np.ndarray, text: str) -> np.ndarray:
         stroke_fill=_PAPER,
     )  # fmt: skip
     return np.asarray(image)
+
+
+NOTE = (
+    "Pictures are drawn without OpenGL, more slowly and without the model's lights and "
+    f"reflections. MuJoCo's own renderer needs EGL or OSMesa ({opengl.REMEDY})."
+)
+_kept: WeakKeyDictionary[Worlds, GlRenderer | RasterRenderer] = WeakKeyDictionary()
+_noted: set[str] = set()
+
+
+def check_renderer(name: str) -> None:
+    """Raise unless a renderer of this name can be used here."""
+    if name not in get_args(RendererName):
+        raise unknown_name("renderer", name, get_args(RendererName))
+    if name == "opengl" and opengl.context() is None:
+        raise InvalidInputError(
+            f"No OpenGL library works here. {opengl.REMEDY}; or use renderer='auto'.",
+            name="renderer",
+        )
+
+
+def renderer_for(name: RendererName, shot: Shot) -> GlRenderer | RasterRenderer:
+    """A renderer of a shot: the last one of its worlds if it fits, else a new one."""
+    worlds = worlds_of(shot.worlds[0].world.worlds)
+    context = None if name == "software" else opengl.context()
+    kind = RasterRenderer if context is None else GlRenderer
+    kept = _kept.get(worlds)
+    if isinstance(kept, kind) and kept.fits(shot):
+        return kept
+    if context is not None:
+        made = GlRenderer(context, worlds.model, shot)
+    else:
+        if name == "auto" and NOTE not in _noted:
+            _noted.add(NOTE)
+            warn(NOTE)
+        made = RasterRenderer(shot)
+    _kept[worlds] = made
+    return made

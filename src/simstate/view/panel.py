@@ -10,21 +10,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import viser
 
 from simstate.view.course import Input
 from simstate.view.demonstration import CENTRE, KEYS
 from simstate.view.geometry import GROUPS, VISIBLE
+from simstate.view.picture import NOTHING
 from simstate.view.plot_sources import Source
 from simstate.view.plots import Plot
 from simstate.view.recorded_timeline import RecordedTimeline
 from simstate.view.shapes import MOST_LABELS
 from simstate.view.timeline_controls import TimelineControls
 
-NOTHING = "nothing"
-"""Entry for following no body."""
+if TYPE_CHECKING:
+    from simstate.view.viewer_actions import Acting
+
 WIDEST = 1000.0
 """Between two worlds side by side [m]."""
 MOST_SLIDERS = 48
@@ -33,42 +35,6 @@ ICONS = {
     "slower": "½×", "faster": "2×",
 }  # fmt: skip
 """The icons that run the worlds, in their order."""
-
-
-class Actions(Protocol):
-    """Requests of the controls; called by the thread of the simulation."""
-
-    def play(self, playing: bool) -> None: ...  # noqa: D102
-    def step(self) -> None: ...  # noqa: D102
-    def back(self) -> None: ...  # noqa: D102
-    def go_to(self, step: int) -> None: ...  # noqa: D102
-    def go_to_mark(self, ahead: bool) -> None: ...  # noqa: D102
-    def reset(self, everything: bool) -> None: ...  # noqa: D102
-    def scale_speed(self, factor: float) -> None: ...  # noqa: D102
-    def look_at(self, world: int) -> None: ...  # noqa: D102
-    def show_worlds(self, count: int, spacing: float) -> None: ...  # noqa: D102
-    def follow(self, body: str) -> None: ...  # noqa: D102
-    def look_from(self, direction: str) -> None: ...  # noqa: D102
-    def show_overlay(self, name: str, shown: bool) -> None: ...  # noqa: D102
-    def draw_everywhere(self, everywhere: bool) -> None: ...  # noqa: D102
-    def set_dark(self, dark: bool) -> None: ...  # noqa: D102
-    def set_scale(self, scale: float) -> None: ...  # noqa: D102
-    def write_values(self, written: bool) -> None: ...  # noqa: D102
-    def show_group(self, group: int, is_site: bool, shown: bool) -> None: ...  # noqa: D102
-    def lay_over(self, over: bool) -> None: ...  # noqa: D102
-    def join(self) -> None: ...  # noqa: D102
-    def tell_differences(self) -> None: ...  # noqa: D102
-    def write(self, one: Input, value: float) -> None: ...  # noqa: D102
-    def explain(self, name: str) -> None: ...  # noqa: D102
-    def read_quantity(self, name: str) -> None: ...  # noqa: D102
-    def write_quantity(self, name: str, text: str) -> None: ...  # noqa: D102
-    def nudge(self, drive: int, sign: int) -> None: ...  # noqa: D102
-    def centre_drives(self) -> None: ...  # noqa: D102
-    def start_demonstration(self) -> None: ...  # noqa: D102
-    def stop_demonstration(self, client: Any) -> None: ...  # noqa: D102
-    def save_snapshot(self, client: Any) -> None: ...  # noqa: D102
-    def save_picture(self, client: Any) -> None: ...  # noqa: D102
-    def reload(self) -> None: ...  # noqa: D102
 
 
 class Panel:
@@ -85,7 +51,7 @@ class Panel:
         self,
         server: viser.ViserServer,
         ask: Callable[[Callable[[], None]], None],
-        actions: Actions,
+        actions: Acting,
         drives: bool,
     ) -> None:
         self._server, self._ask, self._actions = server, ask, actions

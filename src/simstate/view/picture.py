@@ -27,6 +27,8 @@ from simstate.view.soft import SoftThings, flex_corners
 from simstate.view.surroundings import Surroundings
 from simstate.world.worlds import worlds_of
 
+NOTHING = "nothing"
+"""Entry for following no body."""
 ROOT = "/shown"
 """Root of all nodes; it moves when a body is followed."""
 TRAIL = "trail"

@@ -176,20 +176,20 @@ void main() {
 class Scene {
   constructor(canvas, run, array) {
     this.canvas = canvas;
-    this.told = run.scene;
+    this.data = run.scene;
     const gl = canvas.getContext("webgl2", { antialias: true });
     if (!gl) throw new Error("This browser has no WebGL 2: the scene is not drawn. Plots and tables are below.");
     this.gl = gl;
-    this.pos = array(this.told.pos);
-    this.quat = array(this.told.quat);
+    this.pos = array(this.data.pos);
+    this.quat = array(this.data.quat);
     this.programs = Object.fromEntries(Object.entries(SHADERS).map(([name, texts]) => [name, this.program(texts)]));
-    this.meshes = this.told.meshes.map((mesh) => this.mesh(mesh, array));
-    this.local = this.told.draws.map((row) => row.map((one) => pose(one.pos, one.quat)));
+    this.meshes = this.data.meshes.map((mesh) => this.mesh(mesh, array));
+    this.local = this.data.draws.map((row) => row.map((one) => pose(one.pos, one.quat)));
     this.shade = this.shadeMap(2048);
     this.empty = gl.createVertexArray();
-    this.grid = Math.max(...this.told.offsets.map((o) => Math.hypot(...o)));
-    this.goal = [...this.told.centre];
-    this.distance = 2.4 * (this.told.size + 0.8 * this.grid);
+    this.grid = Math.max(...this.data.offsets.map((o) => Math.hypot(...o)));
+    this.goal = [...this.data.centre];
+    this.distance = 2.4 * (this.data.size + 0.8 * this.grid);
     this.azimuth = -0.75;
     this.elevation = 0.42;
     this.frame = 0;
@@ -215,7 +215,7 @@ class Scene {
     return { made, at };
   }
 
-  mesh(told, array) {
+  mesh(packed, array) {
     const gl = this.gl, found = gl.createVertexArray();
     gl.bindVertexArray(found);
     const attribute = (index, ref, size, kind, normalised) => {
@@ -225,15 +225,15 @@ class Scene {
       gl.enableVertexAttribArray(index);
       gl.vertexAttribPointer(index, size, kind, normalised, 0, 0);
     };
-    attribute(0, told.places, 3, gl.UNSIGNED_SHORT, false);
-    attribute(1, told.normals, 3, gl.BYTE, true);
-    attribute(2, told.colours, 3, gl.UNSIGNED_BYTE, true);
-    attribute(3, told.uv, 2, gl.FLOAT, false);
+    attribute(0, packed.places, 3, gl.UNSIGNED_SHORT, false);
+    attribute(1, packed.normals, 3, gl.BYTE, true);
+    attribute(2, packed.colours, 3, gl.UNSIGNED_BYTE, true);
+    attribute(3, packed.uv, 2, gl.FLOAT, false);
     gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, gl.createBuffer());
-    gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, array(told.faces), gl.STATIC_DRAW);
-    const kind = told.faces.type === "u2" ? gl.UNSIGNED_SHORT : gl.UNSIGNED_INT;
-    const mesh = { found, kind, count: told.faces.size, low: told.low, step: told.step, image: null };
-    if (told.image) this.image(mesh, array(told.image));
+    gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, array(packed.faces), gl.STATIC_DRAW);
+    const kind = packed.faces.type === "u2" ? gl.UNSIGNED_SHORT : gl.UNSIGNED_INT;
+    const mesh = { found, kind, count: packed.faces.size, low: packed.low, step: packed.step, image: null };
+    if (packed.image) this.image(mesh, array(packed.image));
     return mesh;
   }
 
@@ -263,13 +263,13 @@ class Scene {
   changed() {}
 
   place(row, body) {
-    const at = (this.frame * this.told.worlds.length + row) * this.told.bodies.length + body;
-    const p = this.pos.subarray(3 * at, 3 * at + 3), q = this.quat.subarray(4 * at, 4 * at + 4), o = this.told.offsets[row];
+    const at = (this.frame * this.data.worlds.length + row) * this.data.bodies.length + body;
+    const p = this.pos.subarray(3 * at, 3 * at + 3), q = this.quat.subarray(4 * at, 4 * at + 4), o = this.data.offsets[row];
     return { pos: [p[0] + o[0], p[1] + o[1], p[2] + o[2]], own: p, quat: Array.from(q, (x) => x / 32767) };
   }
 
   follow() {
-    const found = Array.from(this.place(this.row, this.told.followed).own);  // the grid stays in view
+    const found = Array.from(this.place(this.row, this.data.followed).own);  // the grid stays in view
     if (found.every(Number.isFinite)) this.goal = found;
   }
 
@@ -296,7 +296,7 @@ class Scene {
   // Poses of all that is drawn, in the frame.
   placed() {
     const found = [];
-    this.told.draws.forEach((row, k) => {
+    this.data.draws.forEach((row, k) => {
       const bodies = new Map();
       row.forEach((one, j) => {
         if (!bodies.has(one.body)) {
@@ -332,8 +332,8 @@ class Scene {
     const { width, height } = this.canvas, focal = 2.1, aspect = width / height;
     const eye = this.eye(), view = looking(eye, this.goal);
     const camera = product(perspective(focal, aspect, this.distance / 100, this.distance * 60), view);
-    const reach = 1.5 * this.told.size + 1.2 * this.grid;
-    const from = this.goal.map((x, k) => x - 4 * reach * this.told.sun[k]);
+    const reach = 1.5 * this.data.size + 1.2 * this.grid;
+    const from = this.goal.map((x, k) => x - 4 * reach * this.data.sun[k]);
     const sun = looking(from, this.goal);
     sun[14] += 4 * reach;  // the goal in the middle of the box
     return { eye, view, camera, sun: product(box(reach, 5 * reach), sun), span: [aspect / focal, 1 / focal], reach };
@@ -360,9 +360,9 @@ class Scene {
     gl.activeTexture(gl.TEXTURE0);
     gl.bindTexture(gl.TEXTURE_2D, this.shade.texture);
     const dim = this.dark ? 0.2 : 1;
-    const [haze, zenith] = this.told.sky.map((c) => c.map((x) => dim * x / 255));
+    const [haze, zenith] = this.data.sky.map((c) => c.map((x) => dim * x / 255));
     this.surroundings(see, haze, zenith, dim);
-    const light = { u_view: see.camera, u_sun: see.sun, u_eye: see.eye, u_light: this.told.sun };
+    const light = { u_view: see.camera, u_sun: see.sun, u_eye: see.eye, u_light: this.data.sun };
     const at = this.use("solid", {});
     gl.uniform1i(at.u_shade, 0);
     gl.uniform1i(at.u_image, 1);
@@ -385,9 +385,9 @@ class Scene {
     gl.depthMask(false);
     gl.drawArrays(gl.TRIANGLE_STRIP, 0, 3);
     gl.depthMask(true);
-    const cell = 10 ** Math.round(Math.log10(this.told.size / 2));
-    const several = this.told.worlds.length > 1;
-    for (const floor of this.told.floors) {
+    const cell = 10 ** Math.round(Math.log10(this.data.size / 2));
+    const several = this.data.worlds.length > 1;
+    for (const floor of this.data.floors) {
       const r = floor.rot, endless = several || !floor.half[0] || !floor.half[1];
       const half = endless ? [40 * this.distance, 40 * this.distance] : floor.half;
       const shift = endless ? minus(this.goal, floor.pos) : [0, 0, 0];
@@ -450,7 +450,7 @@ function orbit(scene, changed) {
     const part = scene.pick(event.offsetX, event.offsetY);
     if (!part) return tip("");
     const own = scene.place(part.row, part.one.body).own;
-    tip(`${scene.told.bodies[part.one.body]}, world ${scene.told.worlds[part.row]}\nlink origin, world axes: (${Array.from(own, (x) => x.toFixed(4)).join(", ")}) m`, event);
+    tip(`${scene.data.bodies[part.one.body]}, world ${scene.data.worlds[part.row]}\nlink origin, world axes: (${Array.from(own, (x) => x.toFixed(4)).join(", ")}) m`, event);
   });
   canvas.addEventListener("contextmenu", (event) => event.preventDefault());
   canvas.addEventListener("wheel", (event) => {
@@ -614,9 +614,9 @@ class Plot {
     }
     this.choose(chosen);
     if (chosen < 0) return tip("");
-    const told = this.column.contracts[chosen], value = number(this.value(chosen, sample));
-    const shown = every > 1 ? `${value} … ${number(this.value(chosen, sample + 1))} ${told[0]} (extremes of ${every} samples)` : `${value} ${told[0]}`;
-    tip(`${this.column.names[chosen]}: ${shown}\nat ${this.times[sample].toFixed(3)} s, world ${this.run.scene.worlds[this.row]}\n${contractOf(told)}`, event);
+    const contract = this.column.contracts[chosen], value = number(this.value(chosen, sample));
+    const shown = every > 1 ? `${value} … ${number(this.value(chosen, sample + 1))} ${contract[0]} (extremes of ${every} samples)` : `${value} ${contract[0]}`;
+    tip(`${this.column.names[chosen]}: ${shown}\nat ${this.times[sample].toFixed(3)} s, world ${this.run.scene.worlds[this.row]}\n${contractOf(contract)}`, event);
   }
 }
 

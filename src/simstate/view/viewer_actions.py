@@ -21,8 +21,7 @@ from simstate.view.course import Input
 from simstate.view.course_comparison import ComparedCourse
 from simstate.view.demonstration import NAME, HandDemonstration
 from simstate.view.explain_view import element_text
-from simstate.view.panel import NOTHING
-from simstate.view.picture import Picture
+from simstate.view.picture import NOTHING, Picture
 from simstate.view.plot_sources import quantity_names
 from simstate.view.session import Session
 

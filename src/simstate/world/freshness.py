@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from simstate.base.errors import StaleReadError
+from simstate.base.ids import int_list
 from simstate.engine import FIELDS, STATE_FIELDS, Engine, Stage, lasting
 from simstate.world import Ledger, Trees
 from simstate.world.calls import Call, changed
@@ -185,7 +186,7 @@ class Freshness:
             self.refresh(stage)
         elif self.mode == "strict":
             what = name if owner is None else owner.label_of(name)
-            raise StaleReadError(self._stale_message(stage, what), name=name)
+            raise self._stale_error(stage, name, what)
 
     def refresh(self, stage: Stage) -> None:
         """Compute what is behind up to `stage`, in the worlds where it is behind."""
@@ -268,14 +269,17 @@ class Freshness:
             self._live = (count, addresses)
         return tensor.untyped_storage().data_ptr() in self._live[1]
 
-    def _stale_message(self, stage: Stage, what: str) -> str:
-        behind = self._behind[stage]
-        num_envs = self._ledger.num_envs
-        worlds = int(behind.sum()) if isinstance(behind, Tensor) else num_envs
-        return (
-            f"{what} is stale in {worlds} of {num_envs} worlds after "
+    def _stale_error(self, stage: Stage, name: str, what: str) -> StaleReadError:
+        behind, num_envs = self._behind[stage], self._ledger.num_envs
+        worlds = list(range(num_envs))
+        if isinstance(behind, Tensor):
+            worlds = int_list(behind.nonzero().flatten())
+        return StaleReadError(
+            f"{what} is stale in {len(worlds)} of {num_envs} worlds after "
             f"{self._reason[stage]}. Call sim.forward() before this read, or use "
-            'Simulation(freshness="auto").'
+            'Simulation(freshness="auto").',
+            name=name,
+            worlds=worlds,
         )
 
     def _clear(self, stage: Stage, env_ids: Tensor | None) -> None:

@@ -225,8 +225,7 @@ def test_what_one_worker_would_refuse_moves_none():
     snapshot = env.snapshot()
     assert_same_steps(remote, env, 2, 10)
     snapshot.slots["qvel"][6, 3] = float("nan")
-    wanted = r"worlds 4 … 6, .* in row 2.* Nothing was written"
-    with pytest.raises(SnapshotError, match=wanted):
+    with raises(SnapshotError, name="qvel"):
         remote.restore(snapshot)
     with raises(InvalidInputError, name="snapshot"):
         remote.restore(snapshot.slots)

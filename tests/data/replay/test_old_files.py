@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.mujoco_versions import IS_4
+from tests.raised import raises
 
 from simstate import RecordingError
 from simstate.data.replay import replay
@@ -28,7 +29,7 @@ def test_a_recording_replays_to_the_same_bits(tmp_path):
     path = tmp_path / "cartpole.simrec"
     path.write_bytes(lzma.decompress((FILES / "cartpole.simrec.xz").read_bytes()))
     if IS_4:  # a compiled model is of one version
-        with pytest.raises(RecordingError, match=r"Open it with MuJoCo 3\.17\.0"):
+        with raises(RecordingError, name="model"):
             replay(path, task="Cartpole-Balance")
         return
     found = replay(path, task="Cartpole-Balance")

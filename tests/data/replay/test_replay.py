@@ -542,7 +542,7 @@ def test_a_task_is_found_by_its_name(tmp_path):
         with raises(RecordingError, name="task"):
             replay(recording)
         recording.header["task"] = "evil:function"
-        with pytest.raises(Exception, match="Unknown task 'evil:function'"):
+        with raises(Exception, name="evil:function"):
             replay(recording)
 
 
@@ -609,7 +609,7 @@ def test_a_function_that_makes_worlds_returns_them(tmp_path):
         "    return Simulation(models.spec('cartpole').compile(), 2)\n"
     )
     assert made_by(f"{file}:right").num_envs == 2
-    with pytest.raises(InvalidInputError, match=r"must return a Simulation.*got int"):
+    with raises(InvalidInputError, name=f"{file}:wrong"):
         made_by(f"{file}:wrong")
     with raises(InvalidInputError, name="none"):
         made_by(f"{file}:none")

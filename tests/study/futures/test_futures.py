@@ -491,38 +491,38 @@ def test_a_function_that_draws_leaves_the_streams():
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "shape": ({"controls": torch.zeros(WORLDS, 2, 3)}, r"\(3, K, H, 2\)"),
-    "worlds": ({"controls": torch.zeros(2, 2, 3, 2)}, r"\(3, K, H, 2\)"),
-    "no futures": ({"controls": torch.zeros(1, 0, 3, 2)}, "K = 0"),
-    "no steps": ({"controls": torch.zeros(1, 2, 0, 2)}, "H = 0"),
-    "nan": ({"controls": torch.full((1, 2, 3, 2), math.nan)}, "finite"),
-    "every": ({"every": 4}, "divide"),
+    "shape": ({"controls": torch.zeros(WORLDS, 2, 3)}, "controls"),
+    "worlds": ({"controls": torch.zeros(2, 2, 3, 2)}, "controls"),
+    "no futures": ({"controls": torch.zeros(1, 0, 3, 2)}, "controls"),
+    "no steps": ({"controls": torch.zeros(1, 2, 0, 2)}, "controls"),
+    "nan": ({"controls": torch.full((1, 2, 3, 2), math.nan)}, "controls"),
+    "every": ({"every": 4}, "every"),
     "zero every": ({"every": 0}, "every"),
-    "unknown": ({"read": ["arm.root_link_position"]}, "root_link_pos_w"),
-    "reserved": ({"read": {"cost": "qpos"}}, "another name"),
-    "a field": ({"read": {"values": "qpos"}}, "another name"),
-    "name": ({"read": ["arm.root_link_pos_w"]}, "another name"),
-    "read": ({"read": {"x": lambda sim: torch.zeros(2)}}, r"\(3, …\)"),
-    "cost": ({"cost": 3}, "function"),
-    "cost shape": ({"cost": lambda sim: sim.data.qpos}, r"\(12,\)"),
+    "unknown": ({"read": ["arm.root_link_position"]}, "root_link_position"),
+    "reserved": ({"read": {"cost": "qpos"}}, "cost"),
+    "a field": ({"read": {"values": "qpos"}}, "values"),
+    "name": ({"read": ["arm.root_link_pos_w"]}, "arm.root_link_pos_w"),
+    "read": ({"read": {"x": lambda sim: torch.zeros(2)}}, "x"),
+    "cost": ({"cost": 3}, "cost"),
+    "cost shape": ({"cost": lambda sim: sim.data.qpos}, "the cost"),
     "seeds": ({"seeds": [1, 2]}, "seeds"),
     "negative": ({"seeds": [1, 2, -3, 4]}, "seeds"),
     "chunk": ({"chunk": 0}, "chunk"),
     "memory": (
         {"controls": torch.zeros(1, 1, 1, 2).expand(1, 2**24, 2**20, 2)},
-        "free",
+        "memory",
     ),
-    "target": ({"target": 3}, "Simulation"),
+    "target": ({"target": 3}, "target"),
 }
 
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_arguments(case: str):
-    options, match = BAD[case]
+    options, wanted = BAD[case]
     sim = stirred(delayed())
     before = slots_of(sim)
     given: dict[str, Any] = {"target": sim, "controls": some_controls(sim), **options}
-    with pytest.raises(SimStateError, match=match):
+    with raises(SimStateError, name=wanted):
         study.futures(given.pop("target"), given.pop("controls"), **given)
     assert slots_of(sim) == before
 
@@ -530,8 +530,9 @@ def test_bad_arguments(case: str):
 def test_unknown_attributes_of_futures():
     sim = delayed()
     found = study.futures(sim, some_controls(sim), read={"height": "qpos"})
-    with pytest.raises(SimStateError, match="height"):
+    with raises(SimStateError, name="heigth") as caught:
         _ = found.heigth
+    assert "height" in caught.value.known
     with raises(SimStateError, name="k"):
         found.state(0, EACH)
     assert isinstance(ShapeError("x"), SimStateError)

@@ -336,28 +336,30 @@ def test_trim_leaves_an_unknown_of_almost_no_effect_near_its_start():
 
 def test_wrong_questions_raise():
     sim = pendulum(scheme=RK4())
-    for wrong, message in (
-        (lambda: linearise(sim, inputs=["tork"]), "torque"),
-        (lambda: linearise(sim, time="soon"), "continuous"),
-        (lambda: linearise(sim, inputs={"x": sim.data.ctrl}), "view, must have shape"),
-        (lambda: linearise(sim, outputs={"x": lambda s: s.data.xipos[:1]}), "'x' must"),
-        (lambda: linearise(sim).part(["hing"]), "hinge"),
+    for wrong, name in (
+        (lambda: linearise(sim, inputs=["tork"]), "tork"),
+        (lambda: linearise(sim, time="soon"), "soon"),
+        (lambda: linearise(sim, inputs={"x": sim.data.ctrl}), "Input 'x', a view,"),
+        (lambda: linearise(sim, outputs={"x": lambda s: s.data.xipos[:1]}), "x"),
+        (lambda: linearise(sim).part(["hing"]), "hing"),
         (
             lambda: linearise(sim, outputs={"x": lambda s: s.time}).in_outputs(),
-            "as many outputs",
+            "outputs",
         ),
-        (lambda: trim(sim, {}, print, print), "at least one"),
-        (lambda: trim(sim, {"x": Unknown(0, 1, -1)}, print, print), "rise"),
-        (lambda: trim(sim, {"x": Unknown([1, 2, 3])}, print, print), "start of 'x'"),
+        (lambda: trim(sim, {}, print, print), "unknowns"),
+        (lambda: trim(sim, {"x": Unknown(0, 1, -1)}, print, print), "x"),
+        (
+            lambda: trim(sim, {"x": Unknown([1, 2, 3])}, print, print),
+            "The start of 'x'",
+        ),
         (
             lambda: trim(sim, {"x": Unknown()}, lambda v: None, lambda: sim.time),
-            "residual must have shape",
+            "The residual",
         ),
         (
             lambda: linearise(Simulation(sim.model, 1, engine="warp")),
-            "float32",
+            "engine",
         ),
     ):
-        with pytest.raises((InvalidInputError, ShapeError, SimStateError),
-                           match=message):  # fmt: skip
+        with raises((InvalidInputError, ShapeError, SimStateError), name=name):
             wrong()

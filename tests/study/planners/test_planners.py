@@ -283,7 +283,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "samples": ({"samples": 1}, "samples"),
     "knots": ({"knots": 9}, "knots"),
     "noise": ({"noise": 0.0}, "noise"),
-    "spline": ({"interpolation": "quintic"}, "cubic"),
+    "spline": ({"interpolation": "quintic"}, "quintic"),
     "temperature": ({"temperature": -1}, "temperature"),
     "seed": ({"seed": -1}, "seed"),
 }
@@ -291,8 +291,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_options(case: str):
-    options, match = BAD[case]
-    with pytest.raises(SimStateError, match=match):
+    options, wanted = BAD[case]
+    with raises(SimStateError, name=wanted):
         MPPI(**{"horizon": 8, **options})
 
 

@@ -17,6 +17,7 @@ from simstate.data.datasets.recorded_episodes import check_target
 from simstate.record import Recording
 from simstate.record.columns import CAMERA, EACH
 from simstate.record.header import TIME
+from simstate.record.recording_file import opened
 
 _STAMP = {
     "type": "object",
@@ -50,8 +51,7 @@ def write_foxglove(
         names: columns; None: all.
     """
     mcap = library("mcap.writer", "record", "Recordings")
-    source = recording if isinstance(recording, Recording) else Recording(recording)
-    try:
+    with opened(recording) as source:
         chosen = source.worlds[:1] if worlds is None else list(worlds)
         columns = [TIME, *source.names]
         if names is not None:
@@ -64,9 +64,6 @@ def write_foxglove(
             writer.start(profile="", library="simstate")
             count = _Log(writer, source, chosen, columns).write()
             writer.finish()
-    finally:
-        if source is not recording:
-            source.close()
     return count
 
 

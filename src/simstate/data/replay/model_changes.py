@@ -11,7 +11,7 @@ import numpy as np
 
 from simstate.engine.engine import model_value
 from simstate.scene.element_names import OBJECTS_OF_FIELDS
-from simstate.state.fingerprint import differences, fingerprint
+from simstate.state.fingerprint import changed_fields, differences, fingerprint
 
 _NONE = "not there"
 _MOST = 5
@@ -37,11 +37,7 @@ def model_changes(then: mujoco.MjModel, now: mujoco.MjModel) -> list[str]:
     ours, theirs = fingerprint(now), fingerprint(then)
     if not differences(ours, theirs):
         return []
-    changed = [
-        name
-        for name, digest in ours["fields"].items()
-        if theirs["fields"].get(name, digest) != digest
-    ]
+    changed = changed_fields(ours, theirs)
     same_size = ours["sizes"] == theirs["sizes"] and ours["names"] == theirs["names"]
     if not same_size or not changed:
         return differences(ours, theirs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +17,7 @@ from simstate.env.env_recorder import AFTER
 from simstate.env.settings import described, settings_of
 from simstate.record import Recording
 from simstate.record.recorded_blocks import BlockPlace
+from simstate.record.recording_file import opened
 from simstate.simulation import Simulation
 from simstate.simulators.adapted_simulator import AdaptedSimulator
 from simstate.simulators.borrowed_stepper import borrowed_stepper
@@ -66,7 +66,7 @@ def replay(
         )
     if simulator is not None and engine is None and worlds is None:
         engine = "native"
-    with _opened(recording) as found:
+    with opened(recording) as found:
         if task is not None and found.kind == "env":
             cfg = tasks.find(task).env_cfg()
             worlds = env_for(found, engine_for(found, engine, threads), cfg)
@@ -100,7 +100,7 @@ def branch(
         raise InvalidInputError(
             "Say where to branch: time= [s] or step=, one of them.", name="time"
         )
-    with _opened(recording) as found:
+    with opened(recording) as found:
         if time is not None:
             step = _step_at(found, time)
         assert step is not None
@@ -112,13 +112,6 @@ def branch(
         player = player_for(found, worlds, engine, None, task)
         player.go_to(step)
         return player.worlds
-
-
-def _opened(recording: str | Path | Recording) -> AbstractContextManager[Recording]:
-    """Open a file while the context is entered; a recording stays open."""
-    if isinstance(recording, Recording):
-        return nullcontext(recording)
-    return Recording(recording)
 
 
 def player_for(

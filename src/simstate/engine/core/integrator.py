@@ -125,7 +125,7 @@ class Integrator:
             make = library.module().Integrator
             self._core: _core.Integrator = make(batch.core, description)
         except ValueError as error:
-            raise InvalidInputError(str(error)) from None
+            raise InvalidInputError(str(error), name="integrator") from None
 
     def _control(self) -> dict[str, Any]:
         """Return the additional entries of an adaptive scheme."""

@@ -178,7 +178,7 @@ class Reads:
                 num_worlds, tuple(read.as_tuple() for read in reads)
             )
         except ValueError as error:
-            raise InvalidInputError(str(error)) from None
+            raise InvalidInputError(str(error), name="reads") from None
         self.write: Callable[[NDArray[np.float64]], None] = self._core.run
         """`write(into)` writes all quantities, one after the other, into an array."""
         self._shapes = [(num_worlds, read.count, read.width) for read in reads]

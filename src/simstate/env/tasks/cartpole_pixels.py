@@ -1,6 +1,6 @@
 """Keep a pole upright on a cart, seen by a camera: the policy gets pictures only.
 
-It sees the last three pictures in grey, from which it has to tell velocities; the
+It sees the last three pictures in grey, from which it has to infer velocities; the
 critic sees positions and velocities. Otherwise the task is Cartpole-Balance.
 """
 

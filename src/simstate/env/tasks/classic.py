@@ -14,12 +14,14 @@ import torch
 from numpy.random import Generator
 
 from simstate.base.checks import whole_number
-from simstate.base.errors import unknown_name
+from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.base.extras import library
 from simstate.simulation import Simulation
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Infos: TypeAlias = "dict[str, Array]"
 Range: TypeAlias = tuple[float, float]
+INF = float("inf")
 
 
 class ClassicWorlds:
@@ -63,10 +65,6 @@ class ClassicWorlds:
     def sensors(self, *names: str) -> Array:
         """Return the readings of sensors, side by side; shape (num_envs, k)."""
         return self._readings([self._id("SENSOR", name) for name in names])
-
-    def sensor(self, name: str) -> Array:
-        """Return the readings of one sensor; shape (num_envs, k)."""
-        return self.sensors(name)
 
     def sensors_of(self, *kinds: mujoco.mjtSensor) -> Array:
         """Return the readings of all sensors of some kinds; shape (num_envs, k)."""
@@ -189,6 +187,25 @@ class Classic(ABC):
         return qpos, w.init_qvel + rng.uniform(low=-noise, high=noise, size=nv)
 
 
+@dataclass(frozen=True, kw_only=True)
+class GymnasiumTask(Classic):
+    """An environment whose model is among Gymnasium's assets, or a separate file."""
+
+    def model(self) -> Path:
+        """Return the path of `xml_file`, which may be a name among the assets."""
+        if self.xml_file.startswith((".", "/", "~")):
+            path = Path(self.xml_file).expanduser()
+        else:
+            what = "Gymnasium's environments"
+            folder = Path(library("gymnasium", "gym", what).__file__).parent
+            path = folder / "envs/mujoco/assets" / self.xml_file
+        if not path.exists():
+            raise InvalidInputError(
+                f"The model {str(path)!r} (xml_file) is missing.", name="xml_file"
+            )
+        return path
+
+
 def by_row(function: Any, values: Array) -> Array:
     """Return what a function of one row gives, for each row; shape (num_envs, …)."""
     return np.array([function(row) for row in values])
@@ -208,3 +225,36 @@ def is_within(values: Array, limits: Range) -> Array:
     """Return True where a value is strictly between two limits."""
     low, high = limits
     return (low < values) & (values < high)
+
+
+def is_finite(w: ClassicWorlds) -> Array:
+    """Return True where all of qpos and qvel is finite; shape (num_envs,)."""
+    state = np.concatenate([w.qpos, w.qvel], axis=1)
+    return np.all(np.isfinite(state), axis=1)
+
+
+_SIGMOIDS: dict[str, Callable[[Array, float], Array]] = {
+    "gaussian": lambda x, edge: np.exp(np.log(edge) * x**2),
+    "linear": lambda x, edge: np.clip(1 - x * (1 - edge), 0.0, None),
+    "quadratic": lambda x, edge: np.clip(1 - x**2 * (1 - edge), 0.0, None),
+}
+"""Decline of a reward from 1 at x = 0 to `edge` at x = 1."""
+
+
+def tolerance(
+    values: Array,
+    bounds: Range = (0.0, 0.0),
+    margin: float = 0.0,
+    sigmoid: str = "gaussian",
+    edge: float = 0.1,
+) -> Array:
+    """Return 1 within bounds, declining to `edge` at a distance of `margin` from them.
+
+    The result has the shape of `values`; without a margin it is 0 outside.
+    """
+    low, high = bounds
+    outside = np.maximum(np.maximum(low - values, values - high), 0.0)
+    if margin == 0:
+        return (outside == 0).astype(np.float64)
+    found = _SIGMOIDS[sigmoid](outside / margin, edge)
+    return np.where(outside == 0, 1.0, found)

@@ -8,27 +8,29 @@ rounds otherwise than that of many rows, it is computed row by row.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from numpy.random import Generator
 
-from simstate.base.errors import InvalidInputError
-from simstate.base.extras import library
 from simstate.env.tasks.classic import (
+    INF,
     Array,
     Classic,
     ClassicWorlds,
+    GymnasiumTask,
     Infos,
     Range,
     by_row,
+    is_finite,
     is_within,
-    squares,
     sum_of_squares,
 )
-
-INF = float("inf")
+from simstate.env.tasks.classic_arms import (
+    InvertedDoublePendulum,
+    InvertedPendulum,
+    Pusher,
+    Reacher,
+)
 
 
 def _plane_position(w: ClassicWorlds) -> Infos:
@@ -36,25 +38,6 @@ def _plane_position(w: ClassicWorlds) -> Infos:
     xy = w.qpos[:, :2]
     return {"x_position": xy[:, 0], "y_position": xy[:, 1],
             "distance_from_origin": by_row(np.linalg.norm, xy)}  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class GymnasiumTask(Classic):
-    """An environment whose model is among Gymnasium's assets, or a separate file."""
-
-    def model(self) -> Path:
-        """Return the path of `xml_file`, which may be a name among the assets."""
-        if self.xml_file.startswith((".", "/", "~")):
-            path = Path(self.xml_file).expanduser()
-        else:
-            what = "Gymnasium's environments"
-            folder = Path(library("gymnasium", "gym", what).__file__).parent
-            path = folder / "envs/mujoco/assets" / self.xml_file
-        if not path.exists():
-            raise InvalidInputError(
-                f"The model {str(path)!r} (xml_file) is missing.", name="xml_file"
-            )
-        return path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,8 +184,7 @@ class Ant(GymnasiumTask):
     def is_healthy(self, w: ClassicWorlds) -> Array:
         """Return True while the state is finite and the height within its range."""
         low, high = self.healthy_z_range
-        finite = np.isfinite(w.qpos).all(axis=1) & np.isfinite(w.qvel).all(axis=1)
-        return finite & (low <= w.qpos[:, 2]) & (w.qpos[:, 2] <= high)
+        return is_finite(w) & (low <= w.qpos[:, 2]) & (w.qpos[:, 2] <= high)
 
     def reward(self, w: ClassicWorlds) -> tuple[Array, Infos]:
         """Return velocity and health, less the costs of controls and contacts."""
@@ -223,15 +205,11 @@ class Ant(GymnasiumTask):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HumanoidStandup(GymnasiumTask):
-    """HumanoidStandup-v5."""
+class _AnyHumanoid(GymnasiumTask):
+    """Base of Humanoid and HumanoidStandup."""
 
-    xml_file: str = "humanoidstandup.xml"
     frame_skip: int = 5
-    uph_cost_weight: float = 1
     ctrl_cost_weight: float = 0.1
-    impact_cost_weight: float = 0.5e-6
-    impact_cost_range: Range = (-INF, 10.0)
     reset_noise_scale: float = 1e-2
     exclude_current_positions_from_observation: bool = True
     include_cinert_in_observation: bool = True
@@ -244,14 +222,43 @@ class HumanoidStandup(GymnasiumTask):
 
     def observation(self, w: ClassicWorlds) -> tuple[Array, ...]:
         """Return the state, inertias, velocities, and forces of motors and contacts."""
-        return _humanoid_observation(self, w)
+        fields = [
+            (self.include_cinert_in_observation, w.kept["cinert"][:, 1:]),
+            (self.include_cvel_in_observation, w.kept["cvel"][:, 1:]),
+            (self.include_qfrc_actuator_in_observation, w.kept["qfrc_actuator"][:, 6:]),
+            (self.include_cfrc_ext_in_observation, w.kept["cfrc_ext"][:, 1:]),
+        ]
+        position = w.qpos[:, 2 * self.exclude_current_positions_from_observation :]
+        return position, w.qvel, *(values for included, values in fields if included)
+
+    def infos(self, w: ClassicWorlds) -> Infos:
+        """Return lengths and velocities of tendons."""
+        length, velocity = w.kept["ten_length"], w.kept["ten_velocity"]
+        return {"tendon_length": length, "tendon_velocity": velocity}
+
+    def control_cost(self, w: ClassicWorlds) -> Array:
+        """Return the cost of controls; shape (num_envs,)."""
+        return self.ctrl_cost_weight * sum_of_squares(w.ctrl)
+
+    def contact_cost(self, w: ClassicWorlds, weight: float, limits: Range) -> Array:
+        """Return the cost of contact forces, within limits; shape (num_envs,)."""
+        return np.clip(weight * sum_of_squares(w.kept["cfrc_ext"]), *limits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HumanoidStandup(_AnyHumanoid):
+    """HumanoidStandup-v5."""
+
+    xml_file: str = "humanoidstandup.xml"
+    uph_cost_weight: float = 1
+    impact_cost_weight: float = 0.5e-6
+    impact_cost_range: Range = (-INF, 10.0)
 
     def reward(self, w: ClassicWorlds) -> tuple[Array, Infos]:
         """Return the height divided by the time step, less costs."""
         up = (w.qpos[:, 2] - 0) / w.timestep
-        control = self.ctrl_cost_weight * sum_of_squares(w.ctrl)
-        impact = self.impact_cost_weight * sum_of_squares(w.kept["cfrc_ext"])
-        impact = np.clip(impact, *self.impact_cost_range)
+        control = self.control_cost(w)
+        impact = self.contact_cost(w, self.impact_cost_weight, self.impact_cost_range)
         return up - control - impact + 1, {
             "reward_linup": up, "reward_quadctrl": -control, "reward_impact": -impact,
         }  # fmt: skip
@@ -260,39 +267,28 @@ class HumanoidStandup(GymnasiumTask):
         """Return the position, the height above the initial one, and tendons."""
         return {
             "x_position": w.qpos[:, 0], "y_position": w.qpos[:, 1],
-            "z_distance_from_origin": w.qpos[:, 2] - w.init_qpos[2], **_tendons(w),
+            "z_distance_from_origin": w.qpos[:, 2] - w.init_qpos[2],
+            **super().infos(w),
         }  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
-class Humanoid(GymnasiumTask):
+class Humanoid(_AnyHumanoid):
     """Humanoid-v5."""
 
     xml_file: str = "humanoid.xml"
-    frame_skip: int = 5
     forward_reward_weight: float = 1.25
-    ctrl_cost_weight: float = 0.1
     contact_cost_weight: float = 5e-7
     contact_cost_range: Range = (-INF, 10.0)
     healthy_reward: float = 5.0
     terminate_when_unhealthy: bool = True
     healthy_z_range: Range = (1.0, 2.0)
-    reset_noise_scale: float = 1e-2
-    exclude_current_positions_from_observation: bool = True
-    include_cinert_in_observation: bool = True
-    include_cvel_in_observation: bool = True
-    include_qfrc_actuator_in_observation: bool = True
-    include_cfrc_ext_in_observation: bool = True
-    kept: ClassVar[tuple[str, ...]] = ("xipos", *HumanoidStandup.kept)
+    kept: ClassVar[tuple[str, ...]] = ("xipos", *_AnyHumanoid.kept)
 
     def position(self, w: ClassicWorlds) -> Array:
         """Return the centre of mass in the plane."""
         sums = [np.einsum("b,bj->j", w.masses, xipos) for xipos in w.kept["xipos"]]
         return (np.array(sums) / w.masses.sum())[:, :2]
-
-    def observation(self, w: ClassicWorlds) -> tuple[Array, ...]:
-        """Return the state, inertias, velocities, and forces of motors and contacts."""
-        return _humanoid_observation(self, w)
 
     def is_healthy(self, w: ClassicWorlds) -> Array:
         """Return True while the height is within its range."""
@@ -303,9 +299,9 @@ class Humanoid(GymnasiumTask):
         velocity = (self.position(w) - w.before) / w.dt
         forward = self.forward_reward_weight * velocity[:, 0]
         survival = self.is_healthy(w) * self.healthy_reward
-        control = self.ctrl_cost_weight * sum_of_squares(w.ctrl)
-        contact = self.contact_cost_weight * sum_of_squares(w.kept["cfrc_ext"])
-        contact = np.clip(contact, *self.contact_cost_range)
+        control = self.control_cost(w)
+        weight, limits = self.contact_cost_weight, self.contact_cost_range
+        contact = self.contact_cost(w, weight, limits)
         return (forward + survival) - (control + contact), {
             "x_velocity": velocity[:, 0], "y_velocity": velocity[:, 1],
             "reward_survive": survival, "reward_forward": forward,
@@ -314,167 +310,7 @@ class Humanoid(GymnasiumTask):
 
     def infos(self, w: ClassicWorlds) -> Infos:
         """Return the position in the plane, and tendons."""
-        return _plane_position(w) | _tendons(w)
-
-
-def _tendons(w: ClassicWorlds) -> Infos:
-    """Return lengths and velocities of tendons."""
-    length, velocity = w.kept["ten_length"], w.kept["ten_velocity"]
-    return {"tendon_length": length, "tendon_velocity": velocity}
-
-
-def _humanoid_observation(
-    task: Humanoid | HumanoidStandup, w: ClassicWorlds
-) -> tuple[Array, ...]:
-    """Return the state, inertias, velocities, and forces of motors and contacts."""
-    fields = [
-        (task.include_cinert_in_observation, w.kept["cinert"][:, 1:]),
-        (task.include_cvel_in_observation, w.kept["cvel"][:, 1:]),
-        (task.include_qfrc_actuator_in_observation, w.kept["qfrc_actuator"][:, 6:]),
-        (task.include_cfrc_ext_in_observation, w.kept["cfrc_ext"][:, 1:]),
-    ]
-    position = w.qpos[:, 2 * task.exclude_current_positions_from_observation :]
-    return position, w.qvel, *(values for included, values in fields if included)
-
-
-@dataclass(frozen=True, kw_only=True)
-class InvertedPendulum(GymnasiumTask):
-    """InvertedPendulum-v5."""
-
-    xml_file: str = "inverted_pendulum.xml"
-    frame_skip: int = 2
-    reset_noise_scale: float = 0.01
-
-    def observation(self, w: ClassicWorlds) -> tuple[Array, ...]:
-        """Return positions and velocities."""
-        return w.qpos, w.qvel
-
-    def is_healthy(self, w: ClassicWorlds) -> Array:
-        """Return True while the state is finite and the pole upright."""
-        finite = np.isfinite(w.qpos).all(axis=1) & np.isfinite(w.qvel).all(axis=1)
-        return finite & ~(np.abs(w.qpos[:, 1]) > 0.2)
-
-    def reward(self, w: ClassicWorlds) -> tuple[Array, Infos]:
-        """Return 1 while the pole is upright."""
-        reward = self.is_healthy(w).astype(np.int64)
-        return reward, {"reward_survive": reward}
-
-
-@dataclass(frozen=True, kw_only=True)
-class InvertedDoublePendulum(GymnasiumTask):
-    """InvertedDoublePendulum-v5."""
-
-    xml_file: str = "inverted_double_pendulum.xml"
-    frame_skip: int = 5
-    healthy_reward: float = 10.0
-    reset_noise_scale: float = 0.1
-    kept: ClassVar[tuple[str, ...]] = ("site_xpos", "qfrc_constraint")
-    has_normal_noise: ClassVar[bool] = True
-
-    def observation(self, w: ClassicWorlds) -> tuple[Array, ...]:
-        """Return the cart, angles, velocities and the constraint force on the cart."""
-        angles = w.qpos[:, 1:]
-        force = np.clip(w.kept["qfrc_constraint"], -10, 10)[:, :1]
-        turned = by_row(np.sin, angles), by_row(np.cos, angles)
-        return w.qpos[:, :1], *turned, np.clip(w.qvel, -10, 10), force
-
-    def is_healthy(self, w: ClassicWorlds) -> Array:
-        """Return True while the tip is high."""
-        return ~(w.kept["site_xpos"][:, 0, 2] <= 1)
-
-    def reward(self, w: ClassicWorlds) -> tuple[Array, Infos]:
-        """Return a bonus, less penalties on the tip's position and on velocities."""
-        x, _, y = w.kept["site_xpos"][:, 0].T
-        distance = 0.01 * squares(x) + squares(y - 2)
-        velocity = 1e-3 * squares(w.qvel[:, 1]) + 5e-3 * squares(w.qvel[:, 2])
-        bonus = self.healthy_reward * self.is_healthy(w)
-        return bonus - distance - velocity, {
-            "reward_survive": bonus, "distance_penalty": -distance,
-            "velocity_penalty": -velocity,
-        }  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pusher(GymnasiumTask):
-    """Pusher-v5."""
-
-    xml_file: str = "pusher_v5.xml"
-    frame_skip: int = 5
-    reward_near_weight: float = 0.5
-    reward_dist_weight: float = 1
-    reward_control_weight: float = 0.1
-    limit: ClassVar[int] = 100
-    kept: ClassVar[tuple[str, ...]] = ("xpos",)
-
-    def points(self, w: ClassicWorlds) -> tuple[Array, ...]:
-        """Return the positions of the tip, the object and the goal; (num_envs, 3)."""
-        names = ("tips_arm", "object", "goal")
-        return tuple(w.kept["xpos"][:, w.body(name)] for name in names)
-
-    def observation(self, w: ClassicWorlds) -> tuple[Array, ...]:
-        """Return the arm's state, and the positions of its tip, object and goal."""
-        return w.qpos[:, :7], w.qvel[:, :7], *self.points(w)
-
-    def reward(self, w: ClassicWorlds) -> tuple[Array, Infos]:
-        """Return penalties: the object's distance, the cost of controls, the tip's."""
-        tip, thing, goal = self.points(w)
-        near = -by_row(np.linalg.norm, thing - tip) * self.reward_near_weight
-        far = -by_row(np.linalg.norm, thing - goal) * self.reward_dist_weight
-        control = -w.action_squares() * self.reward_control_weight
-        parts = {"reward_dist": far, "reward_ctrl": control, "reward_near": near}
-        return far + control + near, parts
-
-    def draw(self, rng: Generator, w: ClassicWorlds) -> tuple[Array, Array]:
-        """Return the state at reset, with the object at a random position."""
-        while True:
-            x = rng.uniform(low=-0.3, high=0, size=1)
-            found = np.concatenate([x, rng.uniform(low=-0.2, high=0.2, size=1)])
-            if np.linalg.norm(found) > 0.17:
-                break
-        qpos = np.concatenate([w.init_qpos[:-4], found, [0.0, 0.0]])
-        qvel = w.init_qvel + rng.uniform(low=-0.005, high=0.005, size=len(w.init_qvel))
-        qvel[-4:] = 0
-        return qpos, qvel
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reacher(GymnasiumTask):
-    """Reacher-v5."""
-
-    xml_file: str = "reacher.xml"
-    frame_skip: int = 2
-    reward_dist_weight: float = 1
-    reward_control_weight: float = 1
-    limit: ClassVar[int] = 50
-    kept: ClassVar[tuple[str, ...]] = ("xpos",)
-
-    def offset(self, w: ClassicWorlds) -> Array:
-        """Return the vector from the target to the fingertip; shape (num_envs, 3)."""
-        xpos = w.kept["xpos"]
-        return xpos[:, w.body("fingertip")] - xpos[:, w.body("target")]
-
-    def observation(self, w: ClassicWorlds) -> tuple[Array, ...]:
-        """Return angles, the target, velocities, and the vector from the target."""
-        angles = w.qpos[:, :2]
-        turned = by_row(np.cos, angles), by_row(np.sin, angles)
-        return *turned, w.qpos[:, 2:], w.qvel[:, :2], self.offset(w)[:, :2]
-
-    def reward(self, w: ClassicWorlds) -> tuple[Array, Infos]:
-        """Return penalties: the distance and the cost of controls."""
-        far = -by_row(np.linalg.norm, self.offset(w)) * self.reward_dist_weight
-        control = -w.action_squares() * self.reward_control_weight
-        return far + control, {"reward_dist": far, "reward_ctrl": control}
-
-    def draw(self, rng: Generator, w: ClassicWorlds) -> tuple[Array, Array]:
-        """Return the state at reset with noise, and a random target."""
-        qpos = rng.uniform(low=-0.1, high=0.1, size=len(w.init_qpos)) + w.init_qpos
-        while True:
-            qpos[-2:] = rng.uniform(low=-0.2, high=0.2, size=2)
-            if np.linalg.norm(qpos[-2:]) < 0.2:
-                break
-        qvel = w.init_qvel + rng.uniform(low=-0.005, high=0.005, size=len(w.init_qvel))
-        qvel[-2:] = 0
-        return qpos, qvel
+        return _plane_position(w) | super().infos(w)
 
 
 _KINDS = (

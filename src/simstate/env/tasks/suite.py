@@ -11,15 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import ClassVar
 
 import mujoco
 import numpy as np
 from numpy.random import Generator
 
 from simstate.base.extras import library_folder
-from simstate.env.tasks.classic import Array, Classic, ClassicWorlds, Infos, Range
+from simstate.env.tasks.classic import (
+    INF,
+    Array,
+    Classic,
+    ClassicWorlds,
+    Infos,
+    tolerance,
+)
 from simstate.env.tasks.suite_states import (
     collision_free,
     limited_joints,
@@ -29,54 +34,26 @@ from simstate.env.tasks.suite_states import (
     without_contacts,
 )
 
-INF = float("inf")
-_SIGMOIDS: dict[str, Callable[[Array, float], Array]] = {
-    "gaussian": lambda x, edge: np.exp(np.log(edge) * x**2),
-    "linear": lambda x, edge: np.clip(1 - x * (1 - edge), 0.0, None),
-    "quadratic": lambda x, edge: np.clip(1 - x**2 * (1 - edge), 0.0, None),
-}
-"""Decline of a reward from 1 at x = 0 to `edge` at x = 1."""
-
-
-def tolerance(
-    values: Array,
-    bounds: Range = (0.0, 0.0),
-    margin: float = 0.0,
-    sigmoid: str = "gaussian",
-    edge: float = 0.1,
-) -> Array:
-    """Return 1 within bounds, declining to `edge` at a distance of `margin` from them.
-
-    The result has the shape of `values`; without a margin it is 0 outside.
-    """
-    low, high = bounds
-    outside = np.maximum(np.maximum(low - values, values - high), 0.0)
-    if margin == 0:
-        return (outside == 0).astype(np.float64)
-    found = _SIGMOIDS[sigmoid](outside / margin, edge)
-    return np.where(outside == 0, 1.0, found)
-
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteTask(Classic):
     """A task of the suite; its name is the domain's and the task's."""
 
     frame_skip: int = 1
-    limit: ClassVar[int] = 1000
 
-    def model(self) -> Path | Callable[[], mujoco.MjSpec]:
+    def model(self) -> Callable[[], mujoco.MjSpec]:
+        """Return the function that makes the model."""
+        return self.spec
+
+    def spec(self) -> mujoco.MjSpec:
         """Return the model in dm_control's package, as the task changes it."""
-        return partial(self.changed_spec, self.path())
+        folder = library_folder("dm_control", "suite", "Its tasks") / "suite"
+        spec = mujoco.MjSpec.from_file(str(folder / self.xml_file))
+        self.change(spec)
+        return spec
 
-    def path(self) -> Path:
-        """Return the file of the model."""
-        return (
-            library_folder("dm_control", "suite", "Its tasks") / "suite" / self.xml_file
-        )
-
-    def changed_spec(self, path: Path) -> mujoco.MjSpec:
-        """Return the file's model with the task's changes."""
-        return mujoco.MjSpec.from_file(str(path))
+    def change(self, spec: mujoco.MjSpec) -> None:
+        """Apply the task's changes of the model."""
 
     def sensors_at_reset(
         self, w: ClassicWorlds, qpos: Array, qvel: Array
@@ -136,7 +113,7 @@ class Cheetah(SuiteTask):
 
     def reward(self, w: ClassicWorlds) -> tuple[Array, Infos]:
         """Return a reward that grows with the speed."""
-        speed = w.sensor("torso_subtreelinvel")[:, 0]
+        speed = w.sensors("torso_subtreelinvel")[:, 0]
         return tolerance(speed, (self.speed, INF), self.speed, "linear", 0), {}
 
     def draw(self, rng: Generator, w: ClassicWorlds) -> tuple[Array, Array]:
@@ -166,7 +143,7 @@ class Walker(SuiteTask):
         stands = (3 * standing + upright) / 4
         if self.speed == 0:
             return stands, {}
-        speed = w.sensor("torso_subtreelinvel")[:, 0]
+        speed = w.sensors("torso_subtreelinvel")[:, 0]
         moves = tolerance(speed, (self.speed, INF), self.speed / 2, "linear", 0.5)
         return stands * (5 * moves + 1) / 6, {}
 
@@ -190,7 +167,7 @@ class SuiteHopper(SuiteTask):
         standing = tolerance(z[:, w.body("torso")] - z[:, w.body("foot")], (0.6, 2))
         if not self.hops:
             return standing * self.control_reward(w), {}
-        speed = w.sensor("torso_subtreelinvel")[:, 0]
+        speed = w.sensors("torso_subtreelinvel")[:, 0]
         return standing * tolerance(speed, (2, INF), 1, "linear", 0.5), {}
 
 
@@ -208,7 +185,7 @@ class SuiteHumanoid(SuiteTask):
         frame = w.data("xmat")[:, torso]
         names = ("left_hand", "left_foot", "right_hand", "right_foot")
         limbs = xpos[:, [w.body(name) for name in names]] - xpos[:, [torso]]
-        velocity = w.sensor("torso_subtreelinvel")
+        velocity = w.sensors("torso_subtreelinvel")
         head = xpos[:, w.body("head"), 2:]
         return w.qpos[:, 7:], head, limbs @ frame, frame[:, 2], velocity, w.qvel
 
@@ -219,7 +196,7 @@ class SuiteHumanoid(SuiteTask):
         stands = tolerance(height, (1.4, INF), 0.35)
         stands = stands * tolerance(upright, (0.9, INF), 1.9, "linear", 0)
         small = self.control_reward(w)
-        velocity = w.sensor("torso_subtreelinvel")[:, :2]
+        velocity = w.sensors("torso_subtreelinvel")[:, :2]
         if self.speed == 0:
             return small * stands * tolerance(velocity, margin=2).mean(axis=1), {}
         speed = np.linalg.norm(velocity, axis=1)
@@ -239,9 +216,8 @@ class SuiteQuadruped(SuiteTask):
     frame_skip: int = 4
     speed: float = 0.5
 
-    def changed_spec(self, path: Path) -> mujoco.MjSpec:
-        """Return the model without walls, ball, terrain and rangefinders."""
-        spec = mujoco.MjSpec.from_file(str(path))
+    def change(self, spec: mujoco.MjSpec) -> None:
+        """Remove walls, ball, terrain and rangefinders."""
         size = 20 * self.speed
         spec.geom("floor").size = [size, size, 0.5]
         for name in ("wall_px", "wall_py", "wall_nx", "wall_ny", "terrain"):
@@ -251,7 +227,6 @@ class SuiteQuadruped(SuiteTask):
             if sensor.type == mujoco.mjtSensor.mjSENS_RANGEFINDER:
                 spec.delete(sensor)
         spec.delete(spec.body("ball"))
-        return spec
 
     def observation(self, w: ClassicWorlds) -> tuple[Array, ...]:
         """Return joints, activations, velocity, the vertical, and body sensors."""
@@ -260,12 +235,12 @@ class SuiteQuadruped(SuiteTask):
         forces = w.sensors_of(kinds.mjSENS_FORCE, kinds.mjSENS_TORQUE)
         upright = w.data("xmat")[:, w.body("torso"), 2, 2:]
         joints = w.qpos[:, 7:], w.qvel[:, 6:], w.data("act")
-        return *joints, w.sensor("velocimeter"), upright, imu, np.arcsinh(forces)
+        return *joints, w.sensors("velocimeter"), upright, imu, np.arcsinh(forces)
 
     def reward(self, w: ClassicWorlds) -> tuple[Array, Infos]:
         """Return a reward for being upright, times one for the speed."""
         upright = w.data("xmat")[:, w.body("torso"), 2, 2]
-        forward = w.sensor("velocimeter")[:, 0]
+        forward = w.sensors("velocimeter")[:, 0]
         moves = tolerance(forward, (self.speed, INF), self.speed, "linear", 0.5)
         return tolerance(upright, (1, INF), 2, "linear", 0) * moves, {}
 
@@ -284,12 +259,10 @@ class SuiteReacher(SuiteTask):
     xml_file: str = "reacher.xml"
     target_size: float = 0.05
 
-    def changed_spec(self, path: Path) -> mujoco.MjSpec:
-        """Return the model with a target of the task's size."""
-        spec = mujoco.MjSpec.from_file(str(path))
+    def change(self, spec: mujoco.MjSpec) -> None:
+        """Give the target the task's size."""
         target = spec.geom("target")
         target.size = [self.target_size, *target.size[1:]]
-        return spec
 
     def to_target(self, w: ClassicWorlds) -> Array:
         """Return the vector from the finger to the target; (num_envs, 2)."""
@@ -322,24 +295,22 @@ class Finger(SuiteTask):
     xml_file: str = "finger.xml"
     frame_skip: int = 2
 
-    def changed_spec(self, path: Path) -> mujoco.MjSpec:
-        """Return the model with less damping of the body's hinge."""
-        spec = mujoco.MjSpec.from_file(str(path))
+    def change(self, spec: mujoco.MjSpec) -> None:
+        """Reduce the damping of the body's hinge."""
         damping = spec.joint("hinge").damping
         damping[0] = 0.03
         spec.joint("hinge").damping = damping
-        return spec
 
     def observation(self, w: ClassicWorlds) -> tuple[Array, ...]:
         """Return angles, the tip relative to the body, velocities and touch."""
-        tip = (w.sensor("tip") - w.sensor("spinner"))[:, [0, 2]]
+        tip = (w.sensors("tip") - w.sensors("spinner"))[:, [0, 2]]
         velocity = w.sensors("proximal_velocity", "distal_velocity", "hinge_velocity")
         touch = np.log1p(w.sensors("touchtop", "touchbottom"))
         return w.sensors("proximal", "distal"), tip, velocity, touch
 
     def reward(self, w: ClassicWorlds) -> tuple[Array, Infos]:
         """Return 1 while the body spins fast."""
-        return (w.sensor("hinge_velocity")[:, 0] <= -15.0).astype(np.float64), {}
+        return (w.sensors("hinge_velocity")[:, 0] <= -15.0).astype(np.float64), {}
 
     def draw(self, rng: Generator, w: ClassicWorlds) -> tuple[Array, Array]:
         """Return random joints, without contacts."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from simstate.base.samples import new_figure, save_figure
-from simstate.base.table_style import new_table
+from simstate.base.table_style import as_plain_text, new_table
 from simstate.simulators.align.findings import (
     Alignment,
     Comparison,
@@ -27,10 +27,7 @@ BOUNDS = (1e-3, 1e-2, 1e-1)
 
 def as_text(alignment: Alignment, width: int = 120) -> str:
     """The whole report as plain text."""
-    console = Console(width=width)
-    with console.capture() as captured:
-        console.print(as_tables(alignment), highlight=False)
-    return captured.get().rstrip()
+    return as_plain_text(as_tables(alignment), width)
 
 
 def as_tables(alignment: Alignment) -> RenderableType:
@@ -86,9 +83,8 @@ def _some(names: tuple[str, ...], most: int = 3) -> str:
 
 
 def _parameter_table(simulator: SimulatorAlignment, most: int = 20) -> Table:
-    table = new_table("Parameters that differ")
-    for header in ("parameter", "element", "MuJoCo", simulator.title, "unit"):
-        table.add_column(header)
+    columns = ("parameter", "element", "MuJoCo", simulator.title, "unit")
+    table = new_table("Parameters that differ", *columns)
     for difference in simulator.parameters[:most]:
         table.add_row(
             difference.kind, difference.element, *difference.texts, difference.unit
@@ -100,11 +96,8 @@ def _parameter_table(simulator: SimulatorAlignment, most: int = 20) -> Table:
 
 
 def _comparison_table(simulator: SimulatorAlignment) -> Table:
-    table = new_table("The same states in both")
-    table.add_column("quantity")
-    for header in ("size", "difference", "remainder", "allowed"):
-        table.add_column(header, justify="right")
-    table.add_column("verdict")
+    columns = ("quantity", ">size", ">difference", ">remainder", ">allowed", "verdict")
+    table = new_table("The same states in both", *columns)
     for comparison in simulator.comparisons:
         table.add_row(comparison.quantity, *_figures(comparison), _verdict(comparison))
     return table

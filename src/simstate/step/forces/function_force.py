@@ -95,7 +95,8 @@ class FunctionForce(SceneForce):
             raise InvalidInputError(
                 f"A C function needs mjData of MuJoCo itself, which the engine "
                 f'{sim.engine_name!r} does not have: use engine="native", or write '
-                "the force as model(t, sim)."
+                "the force as model(t, sim).",
+                name="engine",
             )
         given: Any = getattr(self.function, "parameters", None)
         if isinstance(given, Parameters):

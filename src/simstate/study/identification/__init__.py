@@ -4,9 +4,10 @@ fit = identify(scene, read_log("run.mcap"), "robot joints: damping, armature; de
 print(fit)  # estimates with intervals, the held-out error, what is not determined
 """
 
-from simstate.study.identification.fit import Estimate, Fit, FittedParameters, Misfit
+from simstate.study.identification.fit import Estimate, Fit, Misfit
+from simstate.study.identification.fitted_parameters import FittedParameters
 from simstate.study.identification.free_parameters import FreeParameter, parse_free
-from simstate.study.identification.identifying import identify
+from simstate.study.identification.procedure import identify
 
 __all__ = [
     "Estimate",

@@ -84,6 +84,17 @@ class FreeParameter:
             return self.nominal
         return 0.1 * (self.high - self.low)
 
+    def interval(self, value: float, width: float) -> tuple[float, float]:
+        """Return a confidence interval by its half-width in the parameter's unit.
+
+        Moments of inertia are linear in squares of lengths, so that the interval of the
+        logarithm of a length is symmetric in the square.
+        """
+        if self.kind != "inertia" or not SHAPE[self.component].startswith("d"):
+            return float(value - width), float(value + width)
+        least = max(1 - 2 * width, math.exp(2 * (self.low - value)))
+        return value + math.log(least) / 2, value + math.log(1 + 2 * width) / 2
+
 
 def parse_free(sim: Simulation, text: str) -> list[FreeParameter]:
     """Return the parameters that a text such as `EXAMPLE` frees.
@@ -108,7 +119,7 @@ def parse_free(sim: Simulation, text: str) -> list[FreeParameter]:
     if not found:
         raise InvalidInputError(
             f"Nothing is free in {text!r}: name parameters, such as {EXAMPLE!r}.",
-            name=text,
+            name="free",
         )
     names = [parameter.name for parameter in found]
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import mujoco
 import numpy as np
@@ -25,7 +26,9 @@ from simstate.study.identification.free_parameters import (
     model_writes,
 )
 from simstate.study.identification.signals import match_signals
-from simstate.study.identification.windows import States, Windows
+from simstate.study.identification.window_states import States
+from simstate.study.identification.windows import Windows
+from simstate.study.rollout import advance, record_fields
 
 Array = NDArray[np.float64]
 
@@ -104,6 +107,7 @@ class Predictor:
                 (one.step + 1)[one.part > 0].tolist()
             )
         self._reads = np.array(sorted(needed), np.intp)
+        self._commands: dict[float, Array] = {}  # by delay
 
     def predict(
         self, theta: Array, states: States, signs: Array | None = None
@@ -129,7 +133,7 @@ class Predictor:
                 getattr(sim.data, name).copy_(torch.as_tensor(rows))
         controls = self._controls(theta)
         if signs is not None:
-            controls = controls * signs.repeat(count, axis=0)
+            controls = controls * signs.repeat(count, axis=0)[:, None]
         middle = time.process_time()
         self.costs.parameters += middle - begin
         reads = self._roll(controls)
@@ -138,44 +142,52 @@ class Predictor:
         return self._gathered(theta, reads)
 
     def _controls(self, theta: Array) -> Array:
-        """Return the commands of each time step; shape (steps, worlds, actuators)."""
+        """Return the commands of each time step; shape (worlds, steps, actuators)."""
         delays = [p for p, one in enumerate(self.parameters) if one.kind == "delay"]
         each = theta[:, delays[0]] if delays else np.zeros(self.columns)
-        known = {delay: self.windows.controls(delay) for delay in dict.fromkeys(each)}
-        stacked = np.concatenate([known[delay] for delay in each])
-        return np.ascontiguousarray(stacked.swapaxes(0, 1))
+        before = self._commands
+        self._commands = {
+            delay: before[delay] if delay in before else self.windows.controls(delay)
+            for delay in dict.fromkeys(each)
+        }
+        return np.concatenate([self._commands[delay] for delay in each])
 
     def _roll(self, controls: Array) -> list[Array]:
         """Advance all worlds; the values of each output at the time steps to read."""
-        sim, steps = self.sim, self.windows.steps
+        sim = self.sim
         found = [
             np.empty((len(self._reads), sim.num_envs, len(one.picked)))
             for one in self._outputs
         ]
-        picked = [list(one.picked) for one in self._outputs]
-        changes = np.ones(steps + 1, bool)
-        changes[1:steps] = (controls[1:] != controls[:-1]).any(axis=(1, 2))
-        stops = np.unique(np.concatenate([np.flatnonzero(changes), self._reads, [0]]))
-        stops = np.append(stops[stops < steps], steps)
+        self._read(found, 0)
         commands = torch.as_tensor(controls)
-        ctrl = sim.data.ctrl if commands.shape[2] else None
-        read = {int(step): k for k, step in enumerate(self._reads)}
-        for here, after in zip([-1, *stops[:-1]], stops, strict=True):
-            if here >= 0:
-                if ctrl is not None and changes[here]:
-                    ctrl.copy_(commands[here])
-                sim.step(int(after - here))
-            if int(after) in read:
-                for values, signal, columns in zip(
-                    found, self._outputs, picked, strict=True
-                ):
-                    now = signal.read().reshape(sim.num_envs, -1).numpy()
-                    values[read[int(after)]] = now[:, columns]
+        later = self._reads[self._reads > 0]
+        recorded = None
+        if all(one.source for one in self._outputs):
+            names = {one.source[0] for one in self._outputs if one.source}
+            recorded = record_fields(sim, commands, later, names)
+        if recorded is None:
+            for here, after in pairwise([0, *later, self.windows.steps]):
+                if after > here:
+                    advance(sim, commands[:, here:after])
+                    self._read(found, after)
+        else:
+            for values, one in zip(found, self._outputs, strict=True):
+                if one.source:
+                    field, columns = one.source
+                    values[-len(later) :] = recorded[field][:, :, columns]
         diverged = sim.diverged.numpy()
         if diverged.any():
             for values in found:
                 values[:, diverged] = np.inf
         return found
+
+    def _read(self, found: list[Array], step: int) -> None:
+        """Read all outputs, if a sample needs them after this many steps."""
+        for k in np.flatnonzero(self._reads == step):
+            for values, one in zip(found, self._outputs, strict=True):
+                now = one.read().reshape(self.sim.num_envs, -1).numpy()
+                values[k] = now[:, one.picked]
 
     def _gathered(self, theta: Array, reads: list[Array]) -> Predicted:
         """Return the values at the samples of the log, with biases."""

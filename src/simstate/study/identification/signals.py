@@ -50,6 +50,18 @@ class Signal:
     """Index of each component in the predicted values."""
     addresses: tuple[tuple[str, int], ...]
     """Field and index of the state that each component measures; ("", 0): none."""
+    is_sensor: bool = False
+    """True if `picked` are indices of sensordata."""
+
+    @property
+    def source(self) -> tuple[str, tuple[int, ...]] | None:
+        """The field that the values are copies of, and their columns; None: none."""
+        if self.is_sensor:
+            return "sensordata", self.picked
+        fields = {field for field, _ in self.addresses}
+        if len(fields) > 1 or "" in fields:
+            return None
+        return fields.pop(), tuple(address for _, address in self.addresses)
 
     @property
     def is_quaternion(self) -> bool:
@@ -140,7 +152,7 @@ def _signal(sim: Simulation, column: LogColumn, notes: list[str]) -> Signal:
         picked = _by_order(column, places)
         addresses = _sensor_addresses(sim.model, short[column.name])
         chosen = tuple(addresses[k] for k in range(len(picked)))
-        return Signal(column, lambda: sim.data.sensordata, picked, chosen)
+        return Signal(column, lambda: sim.data.sensordata, picked, chosen, True)
     try:
         (mine,) = columns_of(sim, [column.name], [])
     except UnknownNameError as error:
@@ -158,7 +170,8 @@ def _signal(sim: Simulation, column: LogColumn, notes: list[str]) -> Signal:
         _check_contract(column, k, names[place], wanted, notes)
     addresses = _addresses(sim, mine.source, names)
     chosen = tuple(addresses[place] for place in picked)
-    return Signal(column, mine.read, picked, chosen)
+    is_sensor = mine.source == "sensordata"
+    return Signal(column, mine.read, picked, chosen, is_sensor)
 
 
 def _known(sim: Simulation) -> list[str]:

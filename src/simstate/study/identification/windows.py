@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
 from simstate.base.errors import InvalidInputError
 from simstate.record import LogColumn
-from simstate.study.identification.signals import Signal, Signals
+from simstate.study.identification.signals import Signals
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -21,8 +19,6 @@ _NEAR = 1e-6
 """A sample this close to a time step is at it, in time steps."""
 _LEAST_SAMPLES = 4
 """Samples of a window: the state of a shorter one explains all of them."""
-_EXPLAINED = 1.5
-"""A parabola explains samples if its misfit is below this multiple of the noise."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +97,11 @@ class Windows:
             np.concatenate([one.values for one in found]),
         )
 
+    def times(self, samples: WindowSamples) -> Array:
+        """Return the times of samples in their logs [s]; shape (samples,)."""
+        within = (samples.step + samples.part) * self.timestep
+        return self.start[samples.window] + within
+
     def controls(self, delay: float) -> Array:
         """Return the commands of each time step; shape (windows, steps, actuators).
 
@@ -112,10 +113,12 @@ class Windows:
             return np.zeros((len(self), self.steps, 0))
         edges = np.arange(self.steps + 1) * self.timestep
         found = np.empty((len(self), self.steps, first.width))
-        for w, (log, start) in enumerate(zip(self.log, self.start, strict=True)):
-            column = self.signals[log].control
+        logs = np.array(self.log)
+        for k, signals in enumerate(self.signals):
+            column = signals.control
             assert column is not None
-            found[w] = _means(column, start - delay + edges)
+            mine = logs == k
+            found[mine] = _means(column, self.start[mine, None] - delay + edges)
         return found
 
 
@@ -169,7 +172,7 @@ def _span(signals: Signals) -> tuple[float, float]:
 
 
 def _means(column: LogColumn, edges: Array) -> Array:
-    """Return the means of held values between times; shape (edges − 1, components)."""
+    """Return the means of held values between times; shape (…, edges − 1, width)."""
     time = column.time
     widths = np.diff(time, append=2 * time[-1] - time[-2])
     area = np.concatenate(
@@ -178,115 +181,8 @@ def _means(column: LogColumn, edges: Array) -> Array:
     knots = np.append(time, time[-1] + widths[-1])
     place = np.clip(edges, knots[0], knots[-1])
     at = np.clip(np.searchsorted(knots, place, "right") - 1, 0, len(time) - 1)
-    integral = area[at] + column.values[at] * (place - knots[at])[:, None]
+    integral = area[at] + column.values[at] * (place - knots[at])[..., None]
     # Outside, the first and the last command hold.
-    integral += column.values[:1] * np.minimum(edges - knots[0], 0.0)[:, None]
-    integral += column.values[-1:] * np.maximum(edges - knots[-1], 0.0)[:, None]
-    return np.diff(integral, axis=0) / np.diff(edges)[:, None]
-
-
-@dataclass(frozen=True)
-class States:
-    """Complete physics states of windows: one row each."""
-
-    qpos: Array
-    qvel: Array
-    act: Array
-
-    @property
-    def width(self) -> int:
-        """Degrees of freedom of a state: positions, velocities, activations."""
-        return 2 * self.qvel.shape[-1] + self.act.shape[-1]
-
-
-def measured_states(windows: Windows, model: mujoco.MjModel, default: Array) -> States:
-    """Return the states at the starts of windows by the log.
-
-    Positions and velocities are parabolas through the nearest samples. Velocities that
-    were not logged are rates of positions, and positions that were not logged are the
-    model's default.
-
-    Args:
-        windows: the windows.
-        model: the model.
-        default: positions that are taken where none were logged; shape (nq,).
-    """
-    count, tick = len(windows), 1e-4
-    found = {
-        "qpos": np.tile(default, (count, 1)),
-        "qvel": np.zeros((count, model.nv)),
-        "act": np.zeros((count, model.na)),
-    }
-    later = found["qpos"].copy()
-    is_known = np.zeros(model.nv, bool)
-    outputs = range(len(windows.signals[0].outputs))
-    noise = [[one.outputs[k].noise() for one in windows.signals] for k in outputs]
-    for k in range(len(windows.signals[0].outputs)):
-        for w, log in enumerate(windows.log):
-            signal = windows.signals[log].outputs[k]
-            value, slope = _parabola(signal, windows.start[w], noise[k][log])
-            for i, (field, address) in enumerate(signal.addresses):
-                if field:
-                    found[field][w, address] = value[i]
-                if field == "qpos":
-                    later[w, address] = value[i] + tick * slope[i]
-                elif field == "qvel":
-                    is_known[address] = True
-    rates = np.zeros(model.nv)
-    for before, after, qvel in zip(found["qpos"], later, found["qvel"], strict=True):
-        mujoco.mj_normalizeQuat(model, before)
-        mujoco.mj_normalizeQuat(model, after)
-        mujoco.mj_differentiatePos(model, rates, tick, before, after)
-        qvel[~is_known] = rates[~is_known]
-    return States(**found)
-
-
-def state_noise(
-    windows: Windows, model: mujoco.MjModel, noise: Sequence[Array]
-) -> Array:
-    """Return the noise of states by that of the outputs; shape (2 nv + na,)."""
-    of_pos, of_vel = np.full(model.nv, 1e-3), np.full(model.nv, np.nan)
-    rate = 100.0
-    for signal, sizes in zip(windows.signals[0].outputs, noise, strict=True):
-        for (field, address), size in zip(signal.addresses, sizes, strict=True):
-            if field == "qpos":
-                of_pos[_dof_of_qpos(model, address)] = size
-                rate = signal.column.rate
-            elif field == "qvel":
-                of_vel[address] = size
-    of_vel = np.where(np.isnan(of_vel), of_pos * rate, of_vel)
-    return np.concatenate([of_pos, of_vel, np.full(model.na, 1e-3)])
-
-
-def _dof_of_qpos(model: mujoco.MjModel, address: int) -> int:
-    """Return the degree of freedom that a component of qpos is nearest to."""
-    joint = int(np.flatnonzero(model.jnt_qposadr <= address)[-1])
-    within = address - int(model.jnt_qposadr[joint])
-    first = int(model.jnt_dofadr[joint])
-    last = model.nv if joint + 1 == model.njnt else int(model.jnt_dofadr[joint + 1])
-    return min(first + within, last - 1)
-
-
-def _parabola(signal: Signal, time: float, noise: Array) -> tuple[Array, Array]:
-    """Return value and rate at a time by a parabola through the nearest samples.
-
-    As many samples are used as a parabola explains: a mean over more of them has less
-    noise, but where the motion is sudden it is another state.
-    """
-    column = signal.column
-    at = int(np.searchsorted(column.time, time))
-    found = np.zeros((3, column.width))
-    for reach in (8, 4, 2, 1):
-        first = max(0, min(at - reach, len(column.time) - 2 * reach - 1))
-        near = slice(first, first + 2 * reach + 1)
-        values = column.values[near]
-        if signal.is_quaternion:
-            same = values @ values[len(values) // 2] < 0
-            values = values * np.where(same, -1.0, 1.0)[:, None]
-        offsets = column.time[near] - time
-        basis = offsets[:, None] ** np.arange(min(3, len(offsets)))
-        found = np.linalg.lstsq(basis, values, rcond=None)[0]
-        misfit = np.sqrt(((basis @ found - values) ** 2).mean(axis=0))
-        if (misfit < _EXPLAINED * noise).all():
-            break
-    return found[0], found[1]
+    integral += column.values[0] * np.minimum(edges - knots[0], 0.0)[..., None]
+    integral += column.values[-1] * np.maximum(edges - knots[-1], 0.0)[..., None]
+    return np.diff(integral, axis=-2) / np.diff(edges)[..., None]

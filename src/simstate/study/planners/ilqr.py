@@ -24,7 +24,7 @@ from torch import Tensor
 from simstate.base.checks import number, whole_number
 from simstate.base.errors import InvalidInputError
 from simstate.study.planners.control_space import Bounds, ControlSpace
-from simstate.study.planners.shooting import ControlledPath, Residual, Shooting
+from simstate.study.planners.controlled_path import ControlledPath, Residual, Shooting
 from simstate.study.scratch_worlds import Make, is_env, sim_of
 
 _linalg: Any = torch.linalg

@@ -1,4 +1,4 @@
-"""Shooting: futures with feedback, and derivatives along them, for iLQR."""
+"""Controlled paths: futures with feedback, and derivatives along them, for iLQR."""
 
 from __future__ import annotations
 

@@ -18,27 +18,26 @@ from simstate.record import Log
 from simstate.scene import SceneCfg
 from simstate.scene.build import BuiltScene, build_scene
 from simstate.simulation import Simulation
-from simstate.study.identification.fit import (
-    Estimate,
-    Fit,
-    FittedParameters,
-    Misfit,
-    fitted_model,
-    warn_of_bounds,
-)
-from simstate.study.identification.fitting import Problem, Solution, sysid_library
+from simstate.study.identification.fit import Estimate, Fit, Misfit, warn_of_bounds
+from simstate.study.identification.fitted_model import fitted_model
+from simstate.study.identification.fitted_parameters import FittedParameters
 from simstate.study.identification.free_parameters import FreeParameter, parse_free
+from simstate.study.identification.gauss_newton import (
+    Solution,
+    minimise,
+    sysid_library,
+)
 from simstate.study.identification.information import information
 from simstate.study.identification.prediction import Predictor
+from simstate.study.identification.residuals import Residuals
 from simstate.study.identification.signals import Signals, match_signals
-from simstate.study.identification.windows import (
-    States,
-    Windows,
-    cut_windows,
-    measured_states,
-)
+from simstate.study.identification.window_states import States, measured_states
+from simstate.study.identification.windows import Windows, cut_windows
 
 Array = NDArray[np.float64]
+
+_JUMP = 3.0
+"""Samples whose noise is increased by more than this factor are reported."""
 
 
 def identify(
@@ -98,23 +97,28 @@ def identify(
     _check_effects(scene, fitted, parameters, start, num_threads)
     are_free = states == "estimate"
 
-    def predicted(part: Windows, theta: Array) -> Solution:
-        """Fit the states of windows only."""
-        fixed = Problem(
-            scene, part, parameters, theta, are_free, False, num_threads, True
-        )
-        fixed.noise = solution.noise
-        return fixed.minimise(3, is_reweighted=False)
+    def of_windows(part: Windows, has_parameters: bool) -> Residuals:
+        return Residuals(
+            scene, part, parameters, are_free, continuity and has_parameters,
+            num_threads, not has_parameters,
+        )  # fmt: skip
 
-    solution = Problem(
-        scene, fitted, parameters, start, are_free, continuity, num_threads
-    ).minimise(max_iterations)
+    problem = of_windows(fitted, True)
+    solution = minimise(problem, start, max_iterations)
+
+    def predicted(part: Windows, *thetas: Array) -> list[Solution]:
+        """Fit the states of windows only, for each set of parameters."""
+        fixed = of_windows(part, False)
+        fixed.weigh(solution.noise, fixed.doubt)
+        return [minimise(fixed, theta, 3, is_reweighted=False) for theta in thetas]
+
     nominal = np.array([one.nominal for one in parameters])
-    before, after = predicted(rest, nominal), predicted(rest, solution.theta)
-    costs = solution.costs
+    before, after = predicted(rest, nominal, solution.theta)
+    (unfitted,) = predicted(fitted, nominal)
+    costs = problem.costs
     return Fit(
-        **_estimated(parameters, solution, signals[0], confidence),
-        fitted=_misfits(fitted, predicted(fitted, nominal), solution),
+        **_estimated(parameters, solution, fitted, confidence),
+        fitted=_misfits(fitted, unfitted, solution),
         held_out=_misfits(rest, before, after),
         notes=tuple(dict.fromkeys(text for one in signals for text in one.notes)),
         confidence=confidence,
@@ -148,7 +152,7 @@ def _parts(
 def _estimated(
     parameters: Sequence[FreeParameter],
     solution: Solution,
-    signals: Signals,
+    windows: Windows,
     confidence: float,
 ) -> dict[str, Any]:
     """Return the parts of a Fit that follow from the solution."""
@@ -162,9 +166,10 @@ def _estimated(
             zip(parameters, theta, known.widths, strict=True)
         )
     )
-    warnings = warn_of_bounds(parameters, estimates) + _warn_of_misfit(
-        signals, solution
-    )
+    warnings = warn_of_bounds(parameters, estimates)
+    for text in _misfit_warnings(windows, solution) + _jump_warnings(windows, solution):
+        warn(text)
+        warnings.append(text)
     return {
         "estimates": estimates,
         "undetermined": known.unknown,
@@ -267,6 +272,7 @@ def _without_effect(
 def _estimate(
     parameter: FreeParameter, value: float, width: float, variance: float, known: bool
 ) -> Estimate:
+    low, high = parameter.interval(value, width)
     margin = 1e-4 * (parameter.high - parameter.low)
     at_bound = value - parameter.low < margin or parameter.high - value < margin
     return Estimate(
@@ -274,25 +280,46 @@ def _estimate(
         unit=parameter.unit,
         nominal=parameter.nominal,
         value=float(value),
-        low=float(value - width),
-        high=float(value + width),
+        low=low,
+        high=high,
         deviation=float(np.sqrt(variance)),
         is_determined=known,
         is_at_bound=bool(at_bound),
     )
 
 
-def _warn_of_misfit(signals: Signals, solution: Solution) -> list[str]:
-    """Return and issue a warning for columns that the model does not explain."""
-    found = [
+def _misfit_warnings(windows: Windows, solution: Solution) -> list[str]:
+    """Return a sentence for each column that the model does not explain."""
+    return [
         f"{signal.column.name} is predicted to {np.max(noise / signal.noise()):.1f} "
         "times its noise: the model lacks something that the log has, and intervals "
         "are too narrow."
-        for signal, noise in zip(signals.outputs, solution.noise, strict=True)
+        for signal, noise in zip(
+            windows.signals[0].outputs, solution.noise, strict=True
+        )
         if (noise > 2.0 * signal.noise()).any()
     ]
-    for text in found:
-        warn(text)
+
+
+def _jump_warnings(windows: Windows, solution: Solution) -> list[str]:
+    """Return a sentence for each column whose predictions jump near the fit."""
+    found: list[str] = []
+    at = 0
+    for signal, samples in zip(
+        windows.signals[0].outputs, windows.samples, strict=True
+    ):
+        doubt = solution.doubt[at : at + samples.values.size]
+        at += samples.values.size
+        times = windows.times(samples)
+        jumps = times[doubt.reshape(samples.values.shape).max(axis=1) > _JUMP]
+        if len(jumps):
+            found.append(
+                f"{signal.column.name}: {len(jumps)} of {len(times)} samples, the "
+                f"first at {jumps.min():.3g} s, are outliers or jump near the fit, as "
+                "where an actuator reaches its limit or a contact starts. They have "
+                "little weight, and estimates may be off by more than their intervals: "
+                "log a motion without them."
+            )
     return found
 
 
@@ -316,8 +343,7 @@ def _curves(
 ) -> dict[str, tuple[Array, Array, Array, Array]]:
     return {
         signal.column.name: (
-            windows.start[samples.window]
-            + (samples.step + samples.part) * windows.timestep,
+            windows.times(samples),
             samples.values,
             nominal.predicted.outputs[k][0],
             fitted.predicted.outputs[k][0],

@@ -1,0 +1,90 @@
+"""The wording of the errors of `base`, which other tests identify by their fields."""
+
+import numpy as np
+import pytest
+from tests.raised import says
+
+from simstate.base.checks import (
+    all_of,
+    as_array,
+    as_device,
+    has_shape,
+    instance_of,
+    number,
+    one_of,
+    whole_number,
+)
+from simstate.base.errors import InvalidInputError, ShapeError, UnknownNameError
+
+LONG = "x" * 99
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "fragments"),
+    [
+        (
+            lambda: one_of("mode", "sofware", ("software", "opengl")),
+            UnknownNameError,
+            ["Unknown mode 'sofware'.", "Did you mean 'software'?", "Known: software"],
+        ),
+        (
+            lambda: one_of("mode", None, ("a", "b")),
+            UnknownNameError,
+            ["Unknown mode 'None'.", "Known: a, b."],
+        ),
+        (
+            lambda: number("mass", -1.0, more_than=0.0, unit="kg"),
+            InvalidInputError,
+            ["mass must be > 0 and finite [kg], got -1."],
+        ),
+        (
+            lambda: whole_number("n", 2.5, 1),
+            InvalidInputError,
+            ["n must be a whole number ≥ 1, got 2.5."],
+        ),
+        (
+            lambda: has_shape("it", np.zeros((3, 2)), (2, 3)),
+            ShapeError,
+            ["it must have shape (2, 3), got (3, 2)."],
+        ),
+        (
+            lambda: has_shape("it", np.zeros(1), ()),
+            ShapeError,
+            ["it must be a number, got (1,)."],
+        ),
+        (
+            lambda: has_shape("it", np.zeros(3), (), (4,)),
+            ShapeError,
+            ["it must be a number or have shape (4,), got (3,)."],
+        ),
+        (
+            lambda: has_shape("it", np.zeros((3, 4)), ("n", 3)),
+            ShapeError,
+            ["it must have shape (n, 3), got (3, 4)."],
+        ),
+        (
+            lambda: has_shape("it", np.zeros(3), (2,), (5,)),
+            ShapeError,
+            ["it must have shape (2,) or (5,), got (3,)."],
+        ),
+    ],
+)
+def test_texts(call, error, fragments):
+    with says(error, *fragments):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: whole_number("n", LONG, 0),
+        lambda: instance_of("n", LONG, int),
+        lambda: all_of("n", LONG, str),
+        lambda: as_array(LONG, "n"),
+        lambda: as_device(LONG),
+    ],
+)
+def test_long_values_are_shown_in_part(call):
+    """The first 60 characters of them, whichever check refuses them."""
+    with pytest.raises(InvalidInputError, match=r"[^x]x{60}[^x]"):
+        call()

@@ -1,0 +1,94 @@
+"""The wording of the errors of `env`: which term, which world, what to do."""
+
+import pytest
+import torch
+from tests.raised import says
+
+from simstate.base.errors import (
+    InvalidInputError,
+    ShapeError,
+    SimStateError,
+    UnknownNameError,
+)
+from simstate.env import (
+    JointPositionActionCfg,
+    ObservationGroupCfg,
+    ObservationTermCfg,
+    RewardTermCfg,
+    SceneEntityCfg,
+    observations,
+    tasks,
+)
+
+
+def observed(**options) -> dict[str, dict[str, ObservationGroupCfg]]:
+    term = ObservationTermCfg(observations.joint_pos_rel, **options)
+    return {"observations": {"policy": ObservationGroupCfg({"mine": term})}}
+
+
+def rewarded(function) -> dict[str, dict[str, RewardTermCfg]]:
+    return {"rewards": {"mine": RewardTermCfg(function, weight=1.0)}}
+
+
+def nan_in_one_world(env):
+    values = torch.zeros(env.num_envs)
+    values[2] = torch.nan
+    return values
+
+
+ANKLE = {"asset_cfg": SceneEntityCfg("robot", joint_names="ankle")}
+
+
+@pytest.mark.parametrize(
+    ("parts", "error", "fragments"),
+    [
+        (
+            rewarded(nan_in_one_world),
+            InvalidInputError,
+            ["The reward term 'mine' returned nan in world 2",
+             "the term itself divides by zero"],
+        ),
+        (
+            rewarded(lambda env: env.action),
+            ShapeError,
+            ["The reward term 'mine' must return shape (4,), got (4, 2)."],
+        ),
+        (
+            rewarded("is_alve"),
+            UnknownNameError,
+            ["function of the reward term 'mine'", "Did you mean 'is_alive'?"],
+        ),
+        (
+            observed(delay=1.5),
+            InvalidInputError,
+            ["'policy/mine' has delay 1.5: it must be a whole number of steps ≥ 0"],
+        ),
+        (
+            observed(params=ANKLE),
+            UnknownNameError,
+            ["In the observation term 'policy/mine': Unknown joint 'ankle'."],
+        ),
+        (
+            {"actions": {"a": JointPositionActionCfg(joint_names="hipp")}},
+            UnknownNameError,
+            ["In the action term 'a'", "'hipp'", "Did you mean 'hip'?"],
+        ),
+        (
+            {"rewards": None},
+            InvalidInputError,
+            ["EnvCfg.rewards must be a dictionary of RewardTermCfg by name"],
+        ),
+    ],
+)  # fmt: skip
+def test_texts(make_env, given, parts, error, fragments):
+    def run() -> None:
+        env = make_env(4, **parts)
+        env.step(given(env, 1)[0])
+
+    with says(error, *fragments):
+        run()
+
+
+def test_text_of_an_unknown_task():
+    with says(SimStateError, "Unknown task 'Cartpole-Balanse'", "path of a .py file"):
+        tasks.find("Cartpole-Balanse")

@@ -1,0 +1,89 @@
+"""The wording of the errors of `world`: which write, which worlds, what to do."""
+
+import pytest
+import torch
+from tests.raised import says
+
+from simstate import EntityCfg, SceneCfg, Simulation
+from simstate.base.errors import (
+    DivergenceError,
+    InvalidInputError,
+    SnapshotError,
+    StaleReadError,
+)
+
+
+def make(**options) -> Simulation:
+    scene = SceneCfg(entities={"cube": EntityCfg(model="cube")}, timestep=0.002)
+    return Simulation(scene, 4, **options)
+
+
+def stale(write) -> None:
+    sim = make(freshness="strict")
+    sim.expand("body_mass")
+    sim.forward()
+    write(sim)
+    _ = sim.scene["cube"].data.root_com_pos_w
+
+
+def diverged() -> None:
+    sim = make()
+    sim.step(2)
+    sim.data.qpos[1, 2] = torch.nan
+    sim.step(5)
+
+
+def of_other_memory() -> None:
+    sim = make()
+    sim.data.ctrl.set_(torch.zeros(4, 0, dtype=sim.dtype))
+    sim.data.qvel.data = torch.zeros_like(sim.data.qvel)
+    sim.step()
+
+
+def restored(change) -> None:
+    snapshot = make().snapshot()
+    change(snapshot.slots)
+    make().restore(snapshot)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "fragments"),
+    [
+        (
+            lambda: stale(lambda sim: sim.data.qpos[:, 0].add_(0.1)),
+            StaleReadError,
+            ["cube.data.root_com_pos_w is stale in 4 of 4 worlds after a write to "
+             "sim.data.qpos", "Call sim.forward()", 'freshness="auto"'],
+        ),
+        (
+            lambda: stale(lambda sim: sim.reset([3, 1])),
+            StaleReadError,
+            ["is stale in 2 of 4 worlds after a reset"],
+        ),
+        (
+            diverged,
+            DivergenceError,
+            ["1 of 4 worlds diverged within 5 steps of 0.002 s",
+             "world 1, from t = 0.004 s: qpos[2] = nan"],
+        ),
+        (
+            of_other_memory,
+            InvalidInputError,
+            ["was given other memory, with set_() or .data =", "[:] = …"],
+        ),
+        (
+            lambda: restored(lambda slots: slots["qvel"][3].fill_(torch.nan)),
+            SnapshotError,
+            ["'qvel' was saved with a number that is not finite, in row 3",
+             "Nothing was written"],
+        ),
+        (
+            lambda: make().memory("a/b"),
+            InvalidInputError,
+            ['The name of a memory must be words without "/", got \'a/b\''],
+        ),
+    ],
+)  # fmt: skip
+def test_texts(call, error, fragments):
+    with says(error, *fragments):
+        call()
