@@ -15,11 +15,11 @@ from tests.inside import ledger_of, worlds_of
 
 from simstate import InvalidInputError, Simulation, integrate
 from simstate.step.conservation import ConservationReport, conservative_model, panels
-from simstate.step.crossing import find_crossing, first_change, turning_point
-from simstate.step.crossings import PeriodicTask, check_multiple
+from simstate.step.crossings import find_crossing, first_change, turning_point
 from simstate.step.dense_output import DenseOutput
 from simstate.step.processes import finite_worlds
-from simstate.step.touching import can_touch, touching_geoms
+from simstate.step.timeline_events import PeriodicTask, check_multiple
+from simstate.step.touchable_geoms import can_touch, touching_geoms
 
 VALUES = st.floats(-3, 3).map(lambda x: round(x, 3))
 

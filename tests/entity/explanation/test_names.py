@@ -4,8 +4,7 @@ import mujoco
 import pytest
 
 from simstate import EntityCfg, SceneCfg, Simulation
-from simstate.entity.explanation.names import ElementNames
-from simstate.scene.objects import OBJECTS
+from simstate.entity.explanation.element import ElementNames
 
 PLAIN = """<mujoco><worldbody>
   <geom name="floor" type="plane" size="1 1 1"/><geom type="box" size="1 1 1"/>
@@ -18,9 +17,11 @@ COUNTS = {"body": "nbody", "geom": "ngeom", "joint": "njnt", "site": "nsite",
 
 
 def every_element(model):
+    kinds = mujoco.mjtObj
+    objects = {kind: getattr(kinds, f"mjOBJ_{kind.upper()}") for kind in COUNTS}
     for kind, count in COUNTS.items():
         for i in range(getattr(model, count, getattr(model, "nu", 0))):
-            yield kind, i, mujoco.mj_id2name(model, OBJECTS[kind].value, i)
+            yield kind, i, mujoco.mj_id2name(model, objects[kind], i)
 
 
 def test_elements_of_a_scene_belong_to_the_entity_of_their_prefix():
