@@ -214,6 +214,11 @@ def library_path() -> Path:
     return compiled_core._library_path()  # pyright: ignore[reportPrivateUsage]
 
 
+def watch_of(engine: Any) -> Any:
+    """Return what looks at the steps of a native engine in the compiled core."""
+    return engine._watch
+
+
 def find_bad_by_numpy(engine: Any) -> Tensor | None:
     """Return the mask of diverged worlds as found without the compiled core."""
     kept, engine._watch = engine._watch, None
@@ -256,7 +261,7 @@ def draw_as_on_a_device(monkeypatch: pytest.MonkeyPatch, rng: WorldRandom) -> No
 
 def advance_within(integrator_: Any, span: float, budget: int) -> None:
     """Advance the worlds of an adaptive integrator up to its first break."""
-    integrator_._core.advance(None, span, budget, False, None)
+    integrator_._core.run(None, span, None, budget, False, None)
 
 
 def after_warp_forward(

@@ -479,10 +479,12 @@ def test_wrong_arguments_are_refused():
         core.Integrator(
             worlds, pair, processes=[core.CoreProcess("frame", np.zeros((NUM, 5)))]
         )
-    with raises(InvalidInputError, name="integrator"):
-        core.Integrator(
-            worlds, pair, loads=[core_loads.uniform_gravity([99], (0, 0, 1))]
-        )
+    for wrong in (
+        core_loads.uniform_gravity([99], (0, 0, 1)),
+        core_loads.uniform_gravity([1], (0, 1)),
+    ):
+        with raises(InvalidInputError, name="integrator"):
+            core.Integrator(worlds, pair, loads=[wrong])
     ours = core.Integrator(worlds, pair)
     for ids in ([3, 1], [0, NUM], [-1, 2]):
         with pytest.raises(ValueError, match="ids must rise"):

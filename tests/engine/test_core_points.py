@@ -1,8 +1,7 @@
-"""Rays and Jacobians of points against mujoco.batch, and what is refused."""
+"""Rays against mujoco.batch, and what is refused."""
 
 from __future__ import annotations
 
-import mujoco
 import numpy as np
 import pytest
 from mujoco import batch
@@ -17,17 +16,14 @@ pytestmark = pytest.mark.skipif(
 )
 
 NUM = 6
-STATE = mujoco.mjtState.mjSTATE_INTEGRATION.value
 
 
 @pytest.mark.parametrize("ids", [None, [1, 4, 5]])
-def test_rays_and_jacobians(ids):
+def test_rays(ids):
     model = load("sensors")
     rows = random_states(model, NUM, 5)
     ours, theirs = core.CoreBatch(model, NUM, 2), batch.Batch(model, NUM, 1)
     ours.state[:], theirs.state[:] = rows, rows
-    n = NUM if ids is None else len(ids)
-    rng = np.random.default_rng(2)
     ours.bind("geom_xpos")
     ours.forward()
     start = np.array([1.5, -1.2, 1.8])
@@ -47,11 +43,6 @@ def test_rays_and_jacobians(ids):
         for one, other in zip(got, want, strict=True):
             np.testing.assert_array_equal(one, other)
     assert len(hit) == 3  # what is left out would have been hit
-    bodies, points = rng.integers(1, model.nbody, n), rng.standard_normal((n, 3))
-    for one, other in zip(
-        ours.jac(bodies, points, ids), theirs.jac(bodies, points, ids), strict=True
-    ):
-        np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(ours.state, rows)
 
 
@@ -62,25 +53,16 @@ def test_wrong_rays_and_worlds_are_refused():
         core.CoreBatch(model, 0)
     with raises(InvalidInputError, name="bodyexclude"):
         worlds.ray((0, 0, 1), (0, 0, -1), bodyexclude=model.nbody)
-    with raises(InvalidInputError, name="body"):
-        worlds.jac(0.5, (0, 0, 0))
+    with raises(InvalidInputError, name="bodyexclude"):
+        worlds.ray((0, 0, 1), (0, 0, -1), bodyexclude=0.5)
     with raises(InvalidInputError, name="world"):
-        worlds.get_data(NUM)
+        worlds.get_model(NUM)
     with raises(InvalidInputError, name="efc_force"):
         worlds.bind("efc_force")
     with raises(InvalidInputError, name="mesh_vert"):
         worlds.expand("mesh_vert")
     with raises(InvalidInputError, name="mask"):
         worlds.step([True, False])
-
-
-def test_the_data_of_one_world():
-    model = load("sensors")
-    worlds = core.CoreBatch(model, NUM, 1)
-    worlds.state[:] = random_states(model, NUM, 5)
-    row = np.zeros(worlds.nstate)
-    mujoco.mj_getState(model, worlds.get_data(4), row, STATE)
-    np.testing.assert_array_equal(row, worlds.state[4])
 
 
 @pytest.mark.parametrize("k", range(3))

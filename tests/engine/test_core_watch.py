@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from tests.engine.core_models import load, random_states
-from tests.inside import engine_of, find_bad_by_numpy, risen_warnings
+from tests.inside import engine_of, find_bad_by_numpy, risen_warnings, watch_of
 
 from simstate import Simulation
 from simstate.engine import MAX_VALUE, core
@@ -25,14 +25,6 @@ def engine():
     sim = Simulation(model, NUM, on_divergence="mask")
     sim.write_state(torch.tensor(random_states(model, NUM, 5)))
     return engine_of(sim)
-
-
-def watch_of(engine):
-    columns = engine.columns
-    mocap = slice(columns["mocap_pos"].start, columns["mocap_quat"].stop)
-    moving = slice(0, columns["qacc_warmstart"].stop)
-    looked_at = (moving, columns["ctrl"], mocap)
-    return core.StepWatch(engine.batch, looked_at, MAX_VALUE)
 
 
 def test_a_sound_step(engine):
@@ -99,5 +91,5 @@ def test_a_number_at_the_limit_is_fine(engine):
 
 
 def test_wrong_columns_are_refused(engine):
-    with pytest.raises(ValueError, match="Columns must be from 0"):
+    with pytest.raises(ValueError, match="columns has the id"):
         core.StepWatch(engine.batch, [slice(0, engine.nstate + 1)], 1.0)

@@ -70,7 +70,7 @@ def test_texts_of_wrong_reads():
         (reads.take(pos[:, ::2], [1]), "must be float64"),
     ):
         with says(InvalidInputError, text):
-            reads.Reads(NUM, [bad])
+            bad.writer(NUM)
 
 
 @needs_core
@@ -81,7 +81,8 @@ def test_texts_of_wrong_reads():
             {"processes": [core.CoreProcess("frame", np.zeros((NUM, 5)))]},
             "moving frame",
         ),
-        ({"loads": [core_loads.uniform_gravity([99], (0, 0, 1))]}, "Load of kind 0"),
+        ({"loads": [core_loads.uniform_gravity([99], (0, 0, 1))]}, "the id 99"),
+        ({"loads": [core_loads.uniform_gravity([1], (0, 1))]}, "Load of kind 0"),
     ],
 )
 def test_texts_of_wrong_integrators(given, text):

@@ -19,7 +19,7 @@ import mujoco
 SWITCH = "SIMSTATE_CORE"
 """The environment variable that switches the core off with 0."""
 _FOLDER = Path(__file__).parents[1] / "engine" / "core"
-_REVISION = 9
+_REVISION = 10
 """Revision of the functions that the core must have, as in binding_module.c."""
 
 

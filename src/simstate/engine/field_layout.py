@@ -1,8 +1,12 @@
-"""Columns of each state field in a row of the state tensor."""
+"""Columns of each state field in a row, and of scalars and quaternions in qpos."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import mujoco
+import numpy as np
+from numpy.typing import NDArray
 
 from simstate.base.errors import ModelError
 from simstate.engine.fields import STATE_FIELDS
@@ -53,3 +57,41 @@ def field_shape(model: mujoco.MjModel, shape: tuple[str | int, ...]) -> tuple[in
         size if isinstance(size, int) else int(getattr(model, size, 0))
         for size in shape
     )
+
+
+class JointLayout(NamedTuple):
+    """Addresses in qpos and qvel of what joints move by."""
+
+    flat: list[tuple[int, int]]
+    """Of each scalar coordinate."""
+    quats: list[tuple[int, int]]
+    """Of each quaternion, and of the angular velocity that turns it."""
+
+
+def joint_layout(model: mujoco.MjModel) -> JointLayout:
+    """Return the scalars and quaternions of qpos, in the order of the joints."""
+    found = JointLayout([], [])
+    free, ball = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
+    for joint in range(model.njnt):
+        q, v = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
+        kind = int(model.jnt_type[joint])
+        count = {free: 3, ball: 0}.get(kind, 1)
+        found.flat.extend((q + k, v + k) for k in range(count))
+        if kind in (free, ball):
+            found.quats.append((q + count, v + count))
+    return found
+
+
+def activation_range(
+    model: mujoco.MjModel,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Return the smallest and largest value of each activation; None: no limits."""
+    if not model.na or not np.any(model.actuator_actlimited):
+        return None
+    low, high = np.full(model.na, -np.inf), np.full(model.na, np.inf)
+    for actuator in np.flatnonzero(model.actuator_actlimited):
+        first = model.actuator_actadr[actuator]
+        if first >= 0:
+            part = slice(first, first + model.actuator_actnum[actuator])
+            low[part], high[part] = model.actuator_actrange[actuator]
+    return low, high

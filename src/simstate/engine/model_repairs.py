@@ -18,6 +18,7 @@ from torch import Tensor
 from simstate.base.errors import InvalidInputError, listed
 from simstate.base.ids import Index
 from simstate.engine.engine import model_value
+from simstate.engine.field_layout import joint_layout
 from simstate.math import quaternion
 from simstate.math.vector import norm
 from simstate.scene.element_names import OBJECTS_OF_FIELDS
@@ -193,12 +194,8 @@ class ZeroQuats:
     """
 
     def __init__(self, model: mujoco.MjModel, qpos: Tensor, mocap_quat: Tensor) -> None:
-        kind, address = np.asarray(model.jnt_type), np.asarray(model.jnt_qposadr)
-        free = address[kind == mujoco.mjtJoint.mjJNT_FREE.value] + 3
-        first = np.concatenate(
-            [free, address[kind == mujoco.mjtJoint.mjJNT_BALL.value]]
-        )
-        self._first = torch.as_tensor(first.astype(np.int64), device=qpos.device)
+        first = [q for q, _ in joint_layout(model).quats]
+        self._first = torch.tensor(first, dtype=torch.int64, device=qpos.device)
         self._columns = self._first[:, None] + torch.arange(4, device=qpos.device)
         self._qpos = qpos
         self._mocap_quat = mocap_quat

@@ -66,7 +66,7 @@ class CompiledRead:
     """
 
     def __init__(self, num_envs: int, read: reads.Read, sizes: list[int]) -> None:
-        self._write = reads.Reads(num_envs, [read]).write
+        self._write = read.writer(num_envs)
         self._values = np.empty((num_envs, *sizes))
 
     def array(self) -> Any:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import mujoco
 import torch
 from torch import Tensor
 
+from simstate.engine.field_layout import joint_layout
 from simstate.math.quaternion import (
     conjugate,
     from_rotation_vector,
@@ -14,9 +14,6 @@ from simstate.math.quaternion import (
 )
 from simstate.math.vector import cross
 from simstate.world.worlds import Worlds
-
-_TURNING = {mujoco.mjtJoint.mjJNT_FREE.value: 3, mujoco.mjtJoint.mjJNT_BALL.value: 0}
-"""Coordinates before the quaternion, of the joints that have one."""
 
 
 class DenseOutput:
@@ -31,15 +28,8 @@ class DenseOutput:
         self._qpos = worlds.engine.field("qpos").data
         self._qvel = worlds.engine.field("qvel").data
         self._time = worlds.engine.field("time").data
-        flat: list[tuple[int, int]] = []
-        self._quats: list[tuple[slice, slice]] = []
-        for joint in range(worlds.model.njnt):
-            q, v = worlds.model.jnt_qposadr[joint], worlds.model.jnt_dofadr[joint]
-            before = _TURNING.get(int(worlds.model.jnt_type[joint]))
-            flat += [(q + k, v + k) for k in range(1 if before is None else before)]
-            if before is not None:
-                q, v = q + before, v + before
-                self._quats.append((slice(q, q + 4), slice(v, v + 3)))
+        flat, quats = joint_layout(worlds.model)
+        self._quats = [(slice(q, q + 4), slice(v, v + 3)) for q, v in quats]
         self._flat_q = torch.tensor([q for q, _ in flat], device=worlds.device).long()
         self._flat_v = torch.tensor([v for _, v in flat], device=worlds.device).long()
         self._start = self._end = self._copy()

@@ -18,6 +18,7 @@ from simstate.base.errors import (
     UnknownNameError,
     unknown_name,
 )
+from simstate.engine.field_layout import joint_layout
 from simstate.math import quaternion
 from simstate.step import kernels
 from simstate.step.schemes.schemes import ATTITUDE_MODES, AttitudeMode
@@ -136,19 +137,10 @@ class QPosState(_OtherNames):
                 shape=self.value.shape,
             )
         self.model = model
-        self.quaternion_blocks, self.euclidean_qpos, self.euclidean_qvel = [], [], []
-        for joint in range(model.njnt):
-            q, v = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
-            kind = int(model.jnt_type[joint])
-            numbers = 1
-            if kind == mujoco.mjtJoint.mjJNT_FREE.value:
-                self.quaternion_blocks.append(QuaternionBlock(q + 3, v + 3))
-                numbers = 3
-            elif kind == mujoco.mjtJoint.mjJNT_BALL.value:
-                self.quaternion_blocks.append(QuaternionBlock(q, v))
-                numbers = 0
-            self.euclidean_qpos += range(q, q + numbers)
-            self.euclidean_qvel += range(v, v + numbers)
+        layout = joint_layout(model)
+        self.quaternion_blocks = [QuaternionBlock(q, v) for q, v in layout.quats]
+        self.euclidean_qpos = [q for q, _ in layout.flat]
+        self.euclidean_qvel = [v for _, v in layout.flat]
         self._allocate()
 
     def _allocate(self) -> None:

@@ -7,12 +7,12 @@ blocks of `simstate.integrate`.
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError, ModelError
 from simstate.engine import OneTorchThread, Seen, Stage
+from simstate.engine.field_layout import activation_range
 from simstate.step.core_steps import CoreSteps
 from simstate.step.divergence import Divergence
 from simstate.step.flat_state import FlatState
@@ -69,7 +69,14 @@ class RungeKuttaStepper:
         on_host = self._evaluations.device.type == "cpu"
         self._counted = self._evaluations.numpy() if on_host else self._evaluations
         """The same memory: NumPy's calls cost less than torch's."""
-        self._activation = activation_range(worlds)
+        self._activation: tuple[Tensor, Tensor] | None = None
+        """The smallest and largest value of each activation; None: no limits."""
+        limits = activation_range(worlds.model)
+        if limits is not None:
+            low, high = (
+                torch.as_tensor(x).to(self._engine.field("act")) for x in limits
+            )
+            self._activation = low, high
         self._blocks: list[StateBlock] | None = None
         self._core_steps: CoreSteps | None = None
         self._is_refreshed = False
@@ -362,18 +369,3 @@ def check_model(worlds: Worlds) -> None:
             "sim.memory, and the one that is due written before each step.",
             name=found[0],
         )
-
-
-def activation_range(worlds: Worlds) -> tuple[Tensor, Tensor] | None:
-    """Return the smallest and largest value of each activation; None: no limits."""
-    model = worlds.model
-    if not model.na or not np.any(model.actuator_actlimited):
-        return None
-    low, high = np.full(model.na, -np.inf), np.full(model.na, np.inf)
-    for actuator in np.flatnonzero(model.actuator_actlimited):
-        first = model.actuator_actadr[actuator]
-        if first >= 0:
-            part = slice(first, first + model.actuator_actnum[actuator])
-            low[part], high[part] = model.actuator_actrange[actuator]
-    like = worlds.engine.field("act")
-    return torch.as_tensor(low).to(like), torch.as_tensor(high).to(like)

@@ -14,6 +14,7 @@ import mujoco
 import torch
 from torch import Tensor
 
+from simstate.engine.field_layout import joint_layout
 from simstate.math import quaternion
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ class _Layout:
             for k, name in enumerate(_activation_names(model))
         ]
         coordinates = (*positions, *velocities, *acts)
-        return _Layout(coordinates, _rotations(model), _straight(model))
+        flat, quats = joint_layout(model)
+        return _Layout(coordinates, quats, {dof: adr for adr, dof in flat})
 
 
 _layouts: WeakKeyDictionary[mujoco.MjModel, _Layout] = WeakKeyDictionary()
@@ -280,25 +282,3 @@ def _activation_names(model: mujoco.MjModel) -> list[str]:
         for k in range(int(model.actuator_actnum[actuator]) if first >= 0 else 0):
             names[first + k] = model.actuator(actuator).name
     return names
-
-
-def _rotations(model: mujoco.MjModel) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    for joint in range(model.njnt):
-        adr, dof = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
-        if model.jnt_type[joint] == _FREE:
-            found.append((adr + 3, dof + 3))
-        elif model.jnt_type[joint] == _BALL:
-            found.append((adr, dof))
-    return found
-
-
-def _straight(model: mujoco.MjModel) -> dict[int, int]:
-    """The qpos address of each dof that is a plain number."""
-    found: dict[int, int] = {}
-    for joint in range(model.njnt):
-        adr, dof = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
-        kind = model.jnt_type[joint]
-        count = 3 if kind == _FREE else 0 if kind == _BALL else 1
-        found |= {dof + k: adr + k for k in range(count)}
-    return found

@@ -6,6 +6,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+Arrays = tuple[Array | None, ...]
 
 SYMBOLS: tuple[str, ...]
 MUJOCO_VERSION: int
@@ -19,24 +20,17 @@ def connect(
 ) -> None:
     """Take the addresses of SYMBOLS, a check of callbacks, and libmujoco's timer."""
 
-def jacobians(
-    sizes: tuple[int, int, int, int, int],
-    cdof: Array,
-    pos: Array,
-    subtree_com: Array,
-    moves: Array,
-    elements: Array,
-    bodies: Array,
-    roots: Array,
-    out: Array,
-    /,
-) -> None:
-    """Jacobians of points; sizes are worlds, points, dofs, elements, bodies."""
+def jacobians(sizes: tuple[int, int, int, int, int], arrays: Arrays, /) -> None:
+    """Jacobians of points; sizes are worlds, points, dofs, elements, bodies.
 
-def entries(
-    sizes: tuple[int, int, int], rows: Array, places: Array, out: Array, /
-) -> None:
-    """Entries of rows; sizes are worlds, numbers in a row, entries."""
+    Arrays are cdof, positions, subtree_com, moves, elements, bodies, roots, the result.
+    """
+
+def entries(sizes: tuple[int, int, int], arrays: Arrays, /) -> None:
+    """Entries of rows; sizes are worlds, numbers in a row, entries.
+
+    Arrays are rows, places and the result.
+    """
 
 def uniform(
     seed: Array,
@@ -51,21 +45,17 @@ def uniform(
 ) -> None:
     """The next numbers of some streams: 53 bits times scale, plus low."""
 
-def free_bodies(
-    num_worlds: int, qpos: Array, qvel: Array, com: Array, out: Array, /
-) -> None:
-    """18 numbers of each world: centre of mass, its velocity, rates, attitude."""
+def free_bodies(num_worlds: int, arrays: Arrays, /) -> None:
+    """18 numbers of each world: centre of mass, its velocity, rates, attitude.
 
-def body_loads(
-    num_worlds: int,
-    turned: bool,
-    qpos: Array,
-    force: Array,
-    moment: Array,
-    out: Array,
-    /,
-) -> bool:
-    """6 numbers of each world: force and moment along the world's axes."""
+    Arrays are qpos, qvel, com and the result.
+    """
+
+def body_loads(num_worlds: int, turned: bool, arrays: Arrays, /) -> bool:
+    """6 numbers of each world: force and moment along the world's axes.
+
+    Arrays are qpos, force, moment and the result.
+    """
 
 def field_offset(name: str, /) -> tuple[int, int] | None:
     """Offset in mjData of a field's pointer; 1 if it is that of the number itself."""
@@ -96,19 +86,16 @@ class Batch:
         /,
     ) -> int:
         """Controls are (worlds or 1, n, nu), fields (samples, worlds, …)."""
-    def watch(
-        self, columns: Array, counts: Array, bad: Array, risen: Array, limit: float, /
-    ) -> None: ...
+    def watch(self, limit: float, arrays: Arrays, /) -> None:
+        """Arrays are columns, counts, bad and risen; see `StepWatch`."""
     def fused_step(
         self, ids: Array | None, n: int, contacts: tuple[Contacts, ...], /
     ) -> int: ...
     def forward(self, ids: Array | None, stage: int, /) -> int: ...
     def set_const(self, ids: Array | None, /) -> int: ...
-    def count_warnings(self, counts: Array, /) -> None: ...
-    def has_warned(self, counts: Array, /) -> bool: ...
-    def find_bad(
-        self, columns: Array, counts: Array, bad: Array, risen: Array, limit: float, /
-    ) -> tuple[int, int]: ...
+    def count_warnings(self) -> None: ...
+    def has_warned(self) -> bool: ...
+    def find_bad(self) -> tuple[int, int]: ...
     def differentiate(
         self,
         width: float,
@@ -116,47 +103,29 @@ class Batch:
         num_steps: int,
         by_state: bool,
         by_ctrl: bool,
-        out: Array,
-        switched: Array,
+        arrays: Arrays,
         /,
     ) -> int:
         """Out is (worlds, widths, columns, rows), switched (worlds, columns)."""
     def signatures(self, out: Array, /) -> int: ...
-    def jac(
-        self, ids: Array | None, body: Array, point: Array, jacp: Array, jacr: Array, /
-    ) -> int: ...
     def ray(
-        self,
-        ids: Array | None,
-        num_rays: int,
-        pnt: Array,
-        vec: Array,
-        geomgroup: Array | None,
-        flg_static: bool,
-        bodyexclude: Array,
-        dist: Array,
-        geomid: Array,
-        normal: Array | None,
-        /,
-    ) -> int: ...
+        self, ids: Array | None, num_rays: int, flg_static: bool, arrays: Arrays, /
+    ) -> int:
+        """Arrays are pnt, vec, geomgroup, bodyexclude, dist, geomid and normal."""
     def carried_rays(
         self,
         sizes: tuple[int, int, int, int],
         pos: tuple[float, float, float],
         max_distance: float,
-        parents: Array,
-        origins: Array,
-        directions: Array,
-        geom_group: Array | None,
-        distance: Array,
-        geom: Array,
-        height: Array,
-        normal: Array | None,
+        arrays: Arrays,
         /,
     ) -> int:
-        """Sizes are the numbers of parents and rays, their kind, the alignment."""
+        """Sizes are the numbers of parents and rays, their kind, the alignment.
+
+        Arrays are parents, origins, directions, geom_group, distance, geom, height and
+        normal.
+        """
     def get_model(self, world: int, model: int, /) -> None: ...
-    def get_data(self, world: int, data: int, /) -> None: ...
 
 Calls = tuple[Callable[[int, int, int], None], int, int, int]
 """What is called before each evaluation, first input, number of inputs, of calls."""
@@ -166,30 +135,22 @@ class Integrator:
     def step(
         self, ids: Array | None, n: int, h: float, refresh: bool, calls: Calls | None, /
     ) -> int: ...
-    def move(
-        self, ids: Array | None, steps: Array, refresh: bool, calls: Calls | None, /
-    ) -> int: ...
-    def advance(
+    def run(
         self,
         ids: Array | None,
         span: float,
+        sizes: Array | None,
         budget: int,
         refresh: bool,
         calls: Calls | None,
         /,
-    ) -> int: ...
-    def attempt(
-        self,
-        ids: Array | None,
-        limits: Array,
-        budget: int,
-        refresh: bool,
-        calls: Calls | None,
-        /,
-    ) -> int: ...
+    ) -> int:
+        """One step of these sizes, or, with a budget, adaptive steps over a span."""
 
 class Reads:
-    def __new__(cls, num_worlds: int, reads: tuple[tuple[Any, ...], ...]) -> Reads: ...
+    def __new__(
+        cls, num_worlds: int, numbers: tuple[int, ...], sources: Arrays, ids: Arrays
+    ) -> Reads: ...
     def run(self, out: Array, /) -> None: ...
 
 class Contacts:
@@ -199,8 +160,5 @@ class Contacts:
         sizes: tuple[int, ...],
         every_step: bool,
         threshold: float,
-        sensors: Array,
-        columns: Array,
-        singles: Array,
-        *memory: Array,
+        arrays: Arrays,
     ) -> Contacts: ...

@@ -220,7 +220,7 @@ class CoreBatch:
         out = np.empty((self.nsim, widths, columns, rows))
         switched = np.empty((self.nsim, columns), bool)
         failed = self.core.differentiate(
-            width, widths, steps, by_state, by_ctrl, out, switched
+            width, widths, steps, by_state, by_ctrl, (out, switched)
         )
         self.check(None, failed)
         return out.transpose(1, 0, 3, 2), switched
@@ -244,25 +244,6 @@ class CoreBatch:
         model = copy.copy(self.model)
         self.core.get_model(world, model._address)
         return model
-
-    def get_data(self, world: int) -> mujoco.MjData:
-        """An MjData with the state of one world; persistent: with all fields."""
-        self._check_world(world)
-        data = mujoco.MjData(self.model)
-        self.core.get_data(world, data._address)
-        return data
-
-    def jac(
-        self, body: ArrayLike, point: ArrayLike, ids: Array | None = None
-    ) -> tuple[Array, Array]:
-        """Jacobians of world points on bodies: linear, angular; each (n, 3, nv)."""
-        ids = self.ids(ids)
-        n = self.nsim if ids is None else len(ids)
-        bodies = _whole_numbers("body", body, (n,), 0, self.model.nbody)
-        points = np.ascontiguousarray(np.broadcast_to(point, (n, 3)), np.float64)
-        jacp, jacr = np.zeros((2, n, 3, self.model.nv))
-        self.check(ids, self.core.jac(ids, bodies, points, jacp, jacr))
-        return jacp, jacr
 
     def ray(
         self,
@@ -292,10 +273,8 @@ class CoreBatch:
         group = None if geomgroup is None else np.ascontiguousarray(geomgroup, np.uint8)
         dist, geomid = np.zeros((n, rays)), np.zeros((n, rays), np.int32)
         normals = np.zeros((n, rays, 3)) if normal else None
-        failed = self.core.ray(
-            *(ids, rays, starts, directions, group, flg_static, exclude),
-            *(dist, geomid, normals),
-        )
+        arrays = (starts, directions, group, exclude, dist, geomid, normals)
+        failed = self.core.ray(ids, rays, flg_static, arrays)
         self.check(ids, failed)
         return (dist, geomid) if normals is None else (dist, geomid, normals)
 

@@ -12,10 +12,21 @@
 #define CORE_MAX_OUTPUTS 256
 #define CORE_MAX_KEPT 64
 
+#define CORE_FEW_VIEWS 12
+
+/* Views on arrays, released together. */
+typedef struct {
+  Py_buffer few[CORE_FEW_VIEWS], *more;
+  int count, capacity; /* of all views; of `more` */
+} core_views;
+
 /* What is looked at after each step: set once (Batch.watch), held by views. */
 typedef struct {
-  Py_buffer view[4];          /* columns, counts, bad, risen */
-  int num_views, num_ranges;
+  core_views views;
+  const int* range;
+  int* counts;
+  uint8_t *bad, *risen;
+  int num_ranges;
   double limit;
 } core_watch;
 
@@ -40,8 +51,7 @@ typedef struct {
   PyObject_HEAD
   batch_object* batch;
   core_integrator in;
-  Py_buffer* view;  /* on all arrays, held as long as the object lives */
-  int num_views, capacity;
+  core_views views;   /* on all arrays, held as long as the object lives */
   PyObject* contacts; /* a tuple, likewise */
 } integrator_object;
 
@@ -50,8 +60,7 @@ typedef struct {
   PyObject_HEAD
   int num_worlds;
   core_contacts contacts;
-  Py_buffer view[12];
-  int num_views;
+  core_views views;
 } contacts_object;
 
 /* The number of what looks at the steps, a tuple of Contacts of this many worlds, and
@@ -78,10 +87,51 @@ void core_forked(void);
 int core_view(PyObject* array, Py_buffer* view, char format, Py_ssize_t count,
               int writable, const char* name);
 
-/* A view on rows of float64, (num_worlds, …): contiguous but for the step from world to
- * world. One row for all, with a stride of 0, where it is not writable. */
-int core_view_rows(PyObject* array, Py_buffer* view, int num_worlds, int writable,
-                   size_t* stride, Py_ssize_t* columns, const char* name);
+/* An array to take, and where its address goes. Formats are those of `core_view`, and
+ *
+ *   'I'  int32 ids, all below `limit`;
+ *   'r'  float64 rows of `limit` worlds, contiguous but for the step from world to world,
+ *        which goes to `stride`. Where they are not written, one row may serve all worlds,
+ *        with a stride of 0. `count` is the number of columns.
+ *
+ * count < 0 takes any number, and `given` gets it. */
+typedef struct {
+  const char* name;
+  char format;
+  Py_ssize_t count;
+  int flags; /* CORE_WRITTEN; CORE_OPTIONAL: None leaves `to` as it is */
+  void* to;
+  Py_ssize_t limit, *given;
+  size_t* stride;
+} core_entry;
+
+#define CORE_WRITTEN 1
+#define CORE_OPTIONAL 2
+#define CORE_IN(name, format, count, to) {name, format, count, 0, to, 0, NULL, NULL}
+#define CORE_OUT(name, format, count, to) \
+  {name, format, count, CORE_WRITTEN, to, 0, NULL, NULL}
+#define CORE_IF(name, format, count, flags, to) \
+  {name, format, count, CORE_OPTIONAL | (flags), to, 0, NULL, NULL}
+#define CORE_ANY(name, format, to, given) {name, format, -1, 0, to, 0, given, NULL}
+#define CORE_IDS(name, count, flags, to, limit, given) \
+  {name, 'I', count, flags, to, limit, given, NULL}
+#define CORE_ROWS(name, count, flags, to, worlds, stride, given) \
+  {name, 'r', count, flags, to, worlds, given, stride}
+
+/* Takes arrays of a tuple in this order, or of a dictionary by name. Returns 0 with an
+ * exception set if one does not fit; the others are released with the views. */
+#define CORE_TAKE_ALL(views, arrays, entries) \
+  core_take(views, arrays, entries, (int)(sizeof(entries) / sizeof *(entries)))
+int core_take(core_views* views, PyObject* arrays, const core_entry* entry, int count);
+int core_take_one(core_views* views, PyObject* array, core_entry entry);
+void core_release(core_views* views);
+
+/* A new object of a type of this module, and the end of one. */
+void* core_new(PyTypeObject* type);
+void core_free(void* object);
+
+/* The number of worlds that failed, for Python; NULL if it is negative. */
+PyObject* core_number(int failed);
 
 /* World ids: None for all, or rising int32. `*ids` is NULL for all. */
 int core_view_ids(PyObject* object, Py_buffer* view, int num_worlds, const int** ids,
@@ -133,10 +183,10 @@ int core_run_called(integrator_object* self, const core_integrator* in, PyObject
 /* --------------------------------------------------------------- binding_points.c */
 
 /* Methods of Batch: what went wrong in a step (binding_watch.c). */
-PyObject* core_count_warnings(batch_object* self, PyObject* array);
-PyObject* core_has_warned(batch_object* self, PyObject* array);
-PyObject* core_find_bad(batch_object* self, PyObject* args);
 PyObject* core_set_watch(batch_object* self, PyObject* args);
+PyObject* core_count_warnings(batch_object* self, PyObject* unused);
+PyObject* core_has_warned(batch_object* self, PyObject* unused);
+PyObject* core_find_bad(batch_object* self, PyObject* unused);
 
 /* Notes the warnings so far; what went wrong since then: 1 a bad world, 2 a warning. */
 void core_begin_watch(batch_object* self);
@@ -153,8 +203,7 @@ PyObject* core_py_rollout(batch_object* self, PyObject* args);
 PyObject* core_differentiate(batch_object* self, PyObject* args);
 PyObject* core_signatures(batch_object* self, PyObject* out);
 
-/* Methods of Batch: Jacobians of points, and rays, at the present positions. */
-PyObject* core_jac(batch_object* self, PyObject* args);
+/* Methods of Batch: rays at the present positions. */
 PyObject* core_ray(batch_object* self, PyObject* args);
 PyObject* core_carried_rays(batch_object* self, PyObject* args);
 

@@ -50,15 +50,15 @@ int core_view(PyObject* array, Py_buffer* view, char format, Py_ssize_t count,
   return 0;
 }
 
-int core_view_rows(PyObject* array, Py_buffer* view, int num_worlds, int writable,
-                   size_t* stride, Py_ssize_t* columns, const char* name) {
+/* Rows of the worlds, with the stride from one to the next. */
+static int view_rows(PyObject* array, Py_buffer* view, const core_entry* e) {
+  int writable = e->flags & CORE_WRITTEN;
   int flags = PyBUF_STRIDES | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
   if (PyObject_GetBuffer(array, view, flags)) return 0;
   Py_ssize_t size = view->itemsize, inner = size;
   int is_one = view->ndim >= 1 && view->shape[0] == 1 && !writable;
   int fine = has_format(view, 'd') && view->ndim >= 1 && view->strides[0] >= 0 &&
-             view->strides[0] % size == 0 &&
-             (view->shape[0] == num_worlds || is_one);
+             view->strides[0] % size == 0 && (view->shape[0] == e->limit || is_one);
   for (int i = view->ndim - 1; fine && i > 0; i--) {
     fine = view->shape[i] < 2 || view->strides[i] == inner;
     inner *= view->shape[i];
@@ -66,14 +66,103 @@ int core_view_rows(PyObject* array, Py_buffer* view, int num_worlds, int writabl
   if (!fine) {
     PyErr_Format(PyExc_ValueError,
                  "%s must be float64 of shape (num_worlds%s, ...), each row contiguous.",
-                 name, writable ? "" : " or 1");
+                 e->name, writable ? "" : " or 1");
+  } else if (e->count >= 0 && inner != e->count * size) {
+    PyErr_Format(PyExc_ValueError, "%s must have %zd numbers in each world, got %zd.",
+                 e->name, e->count, inner / size);
+    fine = 0;
+  }
+  if (!fine) {
     PyBuffer_Release(view);
     return 0;
   }
-  *stride = is_one ? 0 : (size_t)(view->strides[0] / size);
-  *columns = inner / size;
+  *e->stride = is_one ? 0 : (size_t)(view->strides[0] / size);
+  if (e->given) *e->given = inner / size;
   return 1;
 }
+
+static int are_ids(const Py_buffer* view, const core_entry* e) {
+  const int* id = view->buf;
+  for (Py_ssize_t i = 0; i < view->len / (Py_ssize_t)sizeof *id; i++) {
+    if (id[i] < 0 || id[i] >= e->limit) {
+      PyErr_Format(PyExc_ValueError, "%s has the id %d; there are %zd.", e->name, id[i],
+                   e->limit);
+      return 0;
+    }
+  }
+  return 1;
+}
+
+/* The next view; NULL with an exception set if there is no memory for it. */
+static Py_buffer* next_view(core_views* v) {
+  int place = v->count - CORE_FEW_VIEWS;
+  if (place < 0) return v->few + v->count;
+  if (place == v->capacity) {
+    int capacity = 2 * v->capacity + 32;
+    Py_buffer* more = PyMem_Realloc(v->more, sizeof *more * (size_t)capacity);
+    if (!more) {
+      PyErr_NoMemory();
+      return NULL;
+    }
+    v->more = more;
+    v->capacity = capacity;
+  }
+  return v->more + place;
+}
+
+int core_take_one(core_views* v, PyObject* array, core_entry e) {
+  if (Py_IsNone(array) && e.flags & CORE_OPTIONAL) return 1;
+  Py_buffer* view = next_view(v);
+  if (!view) return 0;
+  if (e.format == 'r') {
+    if (!view_rows(array, view, &e)) return 0;
+  } else {
+    char format = e.format == 'I' ? 'i' : e.format;
+    if (!core_view(array, view, format, e.count, e.flags & CORE_WRITTEN, e.name)) return 0;
+    if (e.given) *e.given = view->len / view->itemsize;
+  }
+  v->count++;
+  memcpy(e.to, &view->buf, sizeof view->buf);
+  return e.format != 'I' || are_ids(view, &e);
+}
+
+int core_take(core_views* views, PyObject* arrays, const core_entry* entry, int count) {
+  int is_dict = PyDict_Check(arrays);
+  if (!is_dict && (!PyTuple_Check(arrays) || PyTuple_Size(arrays) != count)) {
+    PyErr_Format(PyExc_ValueError, "%d arrays are needed.", count);
+    return 0;
+  }
+  for (int i = 0; i < count; i++) {
+    PyObject* array = is_dict ? PyDict_GetItemString(arrays, entry[i].name)
+                              : PyTuple_GetItem(arrays, i);
+    if (!array) PyErr_Format(PyExc_KeyError, "%s is missing.", entry[i].name);
+    if (!array || !core_take_one(views, array, entry[i])) return 0;
+  }
+  return 1;
+}
+
+void core_release(core_views* v) {
+  for (int i = 0; i < v->count; i++) {
+    PyBuffer_Release(i < CORE_FEW_VIEWS ? v->few + i : v->more + i - CORE_FEW_VIEWS);
+  }
+  PyMem_Free(v->more);
+  v->more = NULL;
+  v->count = v->capacity = 0;
+}
+
+void* core_new(PyTypeObject* type) {
+  allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+  return allocate(type, 0);
+}
+
+void core_free(void* object) {
+  PyTypeObject* type = Py_TYPE((PyObject*)object);
+  freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+  release(object);
+  Py_DECREF(type);
+}
+
+PyObject* core_number(int failed) { return failed < 0 ? NULL : PyLong_FromLong(failed); }
 
 int core_view_ids(PyObject* object, Py_buffer* view, int num_worlds, const int** ids,
                   int* count) {

@@ -22,8 +22,7 @@ static PyObject* batch_new(PyTypeObject* type, PyObject* args, PyObject* kwargs)
     if (!fine) return NULL;
     Py_DECREF(fine);
   }
-  allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-  batch_object* self = (batch_object*)allocate(type, 0);
+  batch_object* self = core_new(type);
   if (!self) return NULL;
   char error[1000] = "";
   mjBatchConfig config = {num_threads, (mjtBool)persistent};
@@ -47,14 +46,11 @@ static PyObject* batch_new(PyTypeObject* type, PyObject* args, PyObject* kwargs)
 }
 
 static void batch_dealloc(batch_object* self) {
-  PyTypeObject* type = Py_TYPE((PyObject*)self);
-  while (self->watch.num_views) PyBuffer_Release(self->watch.view + --self->watch.num_views);
+  core_release(&self->watch.views);
   int* kept = &self->kept.outputs.num_outputs;
   while (*kept) PyBuffer_Release(self->kept_view + --*kept);
   if (self->batch) lib.mjb_deleteBatch(self->batch);
-  freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-  release(self);
-  Py_DECREF(type);
+  core_free(self);
 }
 
 static PyObject* describe(batch_object* self, PyObject* unused) {
@@ -129,7 +125,7 @@ static PyObject* call_on(batch_object* self, PyObject* ids, core_call call,
   int failed = prepare ? core_run_steps(self, &call, num_steps, prepare)
                        : core_run(self, &call);
   PyBuffer_Release(&view);
-  return failed < 0 ? NULL : PyLong_FromLong(failed);
+  return core_number(failed);
 }
 
 static int is_count(Py_ssize_t given, Py_ssize_t wanted, const char* name) {
@@ -230,14 +226,6 @@ static PyObject* get_model(batch_object* self, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-static PyObject* get_data(batch_object* self, PyObject* args) {
-  int world;
-  unsigned long long data;
-  if (!PyArg_ParseTuple(args, "iK", &world, &data)) return NULL;
-  lib.mjb_getData(self->batch, world, (mjData*)(uintptr_t)data);
-  Py_RETURN_NONE;
-}
-
 static PyMethodDef methods[] = {
     {"describe", (PyCFunction)describe, METH_NOARGS, NULL},
     {"output", (PyCFunction)output, METH_O, NULL},
@@ -253,16 +241,14 @@ static PyMethodDef methods[] = {
     {"set_const", (PyCFunction)set_const, METH_O, NULL},
     {"keep", (PyCFunction)core_keep, METH_VARARGS, NULL},
     {"evaluate_kept", (PyCFunction)core_evaluate_kept, METH_VARARGS, NULL},
-    {"count_warnings", (PyCFunction)core_count_warnings, METH_O, NULL},
-    {"has_warned", (PyCFunction)core_has_warned, METH_O, NULL},
-    {"find_bad", (PyCFunction)core_find_bad, METH_VARARGS, NULL},
+    {"count_warnings", (PyCFunction)core_count_warnings, METH_NOARGS, NULL},
+    {"has_warned", (PyCFunction)core_has_warned, METH_NOARGS, NULL},
+    {"find_bad", (PyCFunction)core_find_bad, METH_NOARGS, NULL},
     {"differentiate", (PyCFunction)core_differentiate, METH_VARARGS, NULL},
     {"signatures", (PyCFunction)core_signatures, METH_O, NULL},
-    {"jac", (PyCFunction)core_jac, METH_VARARGS, NULL},
     {"ray", (PyCFunction)core_ray, METH_VARARGS, NULL},
     {"carried_rays", (PyCFunction)core_carried_rays, METH_VARARGS, NULL},
     {"get_model", (PyCFunction)get_model, METH_VARARGS, NULL},
-    {"get_data", (PyCFunction)get_data, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

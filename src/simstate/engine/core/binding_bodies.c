@@ -53,61 +53,44 @@ static void describe(const double* qpos, const double* qvel, const double* com,
 
 /* Arrays with a row for each world, the last of which is written. */
 typedef struct {
-  Py_buffer view[4];
+  core_views views;
+  double* at[4];
   size_t stride[4];
-  int held;
 } rows;
 
-static void release(rows* r) {
-  while (r->held) PyBuffer_Release(r->view + --r->held);
-}
-
 /* Takes four arrays of such widths; 0 with an exception set if one does not fit. */
-static int take(PyObject* array[4], rows* r, int num_worlds, const char* const name[4],
+static int take(PyObject* arrays, rows* r, int num_worlds, const char* const name[4],
                 const Py_ssize_t width[4]) {
-  r->held = 0;
+  core_entry entry[4];
   if (num_worlds < 1) {
     PyErr_SetString(PyExc_ValueError, "There are no worlds.");
     return 0;
   }
   for (int i = 0; i < 4; i++) {
-    Py_ssize_t columns;
-    if (!core_view_rows(array[i], r->view + i, num_worlds, i == 3, r->stride + i,
-                        &columns, name[i])) {
-      release(r);
-      return 0;
-    }
-    r->held++;
-    if (columns != width[i]) {
-      PyErr_Format(PyExc_ValueError, "%s must have %zd numbers in each world, got %zd.",
-                   name[i], width[i], columns);
-      release(r);
-      return 0;
-    }
+    entry[i] = (core_entry)CORE_ROWS(name[i], width[i], i == 3 ? CORE_WRITTEN : 0,
+                                     r->at + i, num_worlds, r->stride + i, NULL);
   }
-  return 1;
+  return CORE_TAKE_ALL(&r->views, arrays, entry);
 }
 
 static double* row(const rows* r, int array, int world) {
-  return (double*)r->view[array].buf + (size_t)world * r->stride[array];
+  return r->at[array] + (size_t)world * r->stride[array];
 }
 
 PyObject* core_py_free_bodies(PyObject* module, PyObject* args) {
   static const char* const name[] = {"qpos", "qvel", "com", "out"};
   static const Py_ssize_t width[] = {7, 6, 3, 18};
-  PyObject* array[4];
+  PyObject* arrays;
   int num_worlds;
-  rows r;
+  rows r = {.views = {.count = 0}};
   (void)module;
-  if (!PyArg_ParseTuple(args, "iOOOO", &num_worlds, array, array + 1, array + 2,
-                        array + 3) ||
-      !take(array, &r, num_worlds, name, width)) {
-    return NULL;
-  }
-  for (int i = 0; i < num_worlds; i++) {
+  if (!PyArg_ParseTuple(args, "iO", &num_worlds, &arrays)) return NULL;
+  int fine = take(arrays, &r, num_worlds, name, width);
+  for (int i = 0; fine && i < num_worlds; i++) {
     describe(row(&r, 0, i), row(&r, 1, i), row(&r, 2, i), row(&r, 3, i));
   }
-  release(&r);
+  core_release(&r.views);
+  if (!fine) return NULL;
   Py_RETURN_NONE;
 }
 
@@ -116,16 +99,13 @@ PyObject* core_py_free_bodies(PyObject* module, PyObject* args) {
 PyObject* core_py_body_loads(PyObject* module, PyObject* args) {
   static const char* const name[] = {"qpos", "force", "moment", "out"};
   static const Py_ssize_t width[] = {7, 3, 3, 6};
-  PyObject* array[4];
-  int num_worlds, turned, fine = 1;
-  rows r;
+  PyObject* arrays;
+  int num_worlds, turned, is_finite = 1;
+  rows r = {.views = {.count = 0}};
   (void)module;
-  if (!PyArg_ParseTuple(args, "ipOOOO", &num_worlds, &turned, array, array + 1,
-                        array + 2, array + 3) ||
-      !take(array, &r, num_worlds, name, width)) {
-    return NULL;
-  }
-  for (int i = 0; i < num_worlds; i++) {
+  if (!PyArg_ParseTuple(args, "ipO", &num_worlds, &turned, &arrays)) return NULL;
+  int fine = take(arrays, &r, num_worlds, name, width);
+  for (int i = 0; fine && i < num_worlds; i++) {
     double rot[9], *out = row(&r, 3, i);
     const double *force = row(&r, 1, i), *moment = row(&r, 2, i);
     if (turned) {
@@ -136,8 +116,8 @@ PyObject* core_py_body_loads(PyObject* module, PyObject* args) {
       memcpy(out, force, 3 * sizeof(double));
       memcpy(out + 3, moment, 3 * sizeof(double));
     }
-    for (int k = 0; k < 6; k++) fine &= isfinite(out[k]) != 0;
+    for (int k = 0; k < 6; k++) is_finite &= isfinite(out[k]) != 0;
   }
-  release(&r);
-  return PyBool_FromLong(fine);
+  core_release(&r.views);
+  return fine ? PyBool_FromLong(is_finite) : NULL;
 }

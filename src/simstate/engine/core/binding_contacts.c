@@ -3,44 +3,12 @@
 
 PyObject* core_contacts_type;
 
-/* Holds the rows of a slot, `columns` numbers in each world. */
-static int hold_rows(contacts_object* self, PyObject* array, core_rows* rows,
-                     Py_ssize_t columns, const char* name) {
-  Py_buffer* view = self->view + self->num_views;
-  Py_ssize_t given;
-  if (!core_view_rows(array, view, self->num_worlds, 1, &rows->stride, &given, name)) {
-    return 0;
-  }
-  self->num_views++;
-  rows->at = view->buf;
-  if (given == columns) return 1;
-  PyErr_Format(PyExc_ValueError, "%s must have %zd numbers in each world, got %zd.",
-               name, columns, given);
-  return 0;
-}
-
-/* Holds an int for each element and other side; NULL with an exception set. */
-static const int* hold_ints(contacts_object* self, PyObject* array, const char* name) {
-  Py_ssize_t count = (Py_ssize_t)self->contacts.num_elements * self->contacts.num_others;
-  Py_buffer* view = self->view + self->num_views;
-  if (!core_view(array, view, 'i', count, 0, name)) return NULL;
-  self->num_views++;
-  return view->buf;
-}
-
 static int is_contact_sensor(const mjModel* m, int sensor) {
   return sensor >= 0 && sensor < m->nsensor && m->sensor_type[sensor] == mjSENS_CONTACT;
 }
 
-/* Holds ids of sensors, and where those of net forces have them. */
-static int hold_sensors(contacts_object* self, PyObject* sensors, PyObject* columns,
-                        PyObject* singles, const mjModel* m) {
-  core_contacts* c = &self->contacts;
-  if (!(c->sensor = hold_ints(self, sensors, "sensors")) ||
-      !(c->column = hold_ints(self, columns, "columns")) ||
-      !(c->single = hold_ints(self, singles, "singles"))) {
-    return 0;
-  }
+/* Whether net forces and strongest contacts are those of contact sensors. */
+static int are_sensors(core_contacts* c, const mjModel* m) {
   for (int i = 0; i < c->num_elements * c->num_others; i++) {
     int sensor = c->sensor[i], column = c->column[i];
     if (sensor == -1) continue;
@@ -55,35 +23,35 @@ static int hold_sensors(contacts_object* self, PyObject* sensors, PyObject* colu
   return 1;
 }
 
-/* Holds what evaluations have shown, one array after the other. */
-static int hold_shown(contacts_object* self, PyObject* force, PyObject* greatest,
-                      PyObject* touching) {
+static int take_arrays(contacts_object* self, PyObject* arrays) {
   core_contacts* c = &self->contacts;
-  Py_ssize_t count = (Py_ssize_t)self->num_worlds * c->num_elements;
-  Py_buffer* view = self->view + self->num_views;
-  if (!core_view(force, view, 'd', 3 * count, 1, "force")) return 0;
-  self->num_views++;
-  if (!core_view(greatest, view + 1, 'd', count, 1, "greatest")) return 0;
-  self->num_views++;
-  if (!core_view(touching, view + 2, 'B', count, 1, "touching")) return 0;
-  self->num_views++;
-  c->shown_force = view[0].buf;
-  c->shown_greatest = view[1].buf;
-  c->shown_touching = view[2].buf;
-  return 1;
+  Py_ssize_t n = self->num_worlds, each = c->num_elements, all = n * each;
+  Py_ssize_t pairs = each * c->num_others;
+#define SLOT(name, count, flags, rows) \
+  CORE_ROWS(name, count, CORE_WRITTEN | (flags), &c->rows.at, n, &c->rows.stride, NULL)
+  const core_entry entry[] = {
+      CORE_IN("sensors", 'i', pairs, &c->sensor),
+      CORE_IN("columns", 'i', pairs, &c->column),
+      CORE_IN("singles", 'i', pairs, &c->single),
+      SLOT("air_time", each, 0, air_time),
+      SLOT("contact_time", each, 0, contact_time),
+      SLOT("last_air_time", each, 0, last_air_time),
+      SLOT("last_contact_time", each, 0, last_contact_time),
+      SLOT("greatest_force", each, 0, greatest_force),
+      SLOT("force_history", 3 * each * c->num_past, CORE_OPTIONAL, force_history),
+      CORE_OUT("force", 'd', 3 * all, &c->shown_force),
+      CORE_OUT("greatest", 'd', all, &c->shown_greatest),
+      CORE_OUT("touching", 'B', all, &c->shown_touching),
+  };
+  return CORE_TAKE_ALL(&self->views, arrays, entry);
 }
 
 static PyObject* contacts_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  PyObject *batch, *sensors, *columns, *singles;
-  PyObject *air, *contact, *last_air, *last_contact, *greatest, *past;
-  PyObject *shown_force, *shown_greatest, *shown_touching;
+  PyObject *batch, *arrays;
   core_contacts c = {0};
   (void)kwargs;
-  if (!PyArg_ParseTuple(args, "O(iii)pdOOOOOOOOOOOO", &batch, &c.num_elements,
-                        &c.num_others, &c.num_past, &c.every_step, &c.threshold,
-                        &sensors, &columns, &singles, &air, &contact, &last_air, &last_contact,
-                        &greatest, &past, &shown_force, &shown_greatest,
-                        &shown_touching)) {
+  if (!PyArg_ParseTuple(args, "O(iii)pdO", &batch, &c.num_elements, &c.num_others,
+                        &c.num_past, &c.every_step, &c.threshold, &arrays)) {
     return NULL;
   }
   if (!PyObject_IsInstance(batch, core_batch_type) || c.num_elements < 0 ||
@@ -91,23 +59,12 @@ static PyObject* contacts_new(PyTypeObject* type, PyObject* args, PyObject* kwar
     PyErr_SetString(PyExc_ValueError, "Contacts takes a Batch, and sizes from 0 on.");
     return NULL;
   }
-  allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-  contacts_object* self = (contacts_object*)allocate(type, 0);
+  contacts_object* self = core_new(type);
   if (!self) return NULL;
   self->num_worlds = ((batch_object*)batch)->num_worlds;
   self->contacts = c;
-  core_contacts* own = &self->contacts;
-  Py_ssize_t each = c.num_elements, all = (Py_ssize_t)3 * each * c.num_past;
   const mjModel* m = lib.mjb_model(((batch_object*)batch)->batch);
-  if (hold_sensors(self, sensors, columns, singles, m) &&
-      hold_rows(self, air, &own->air_time, each, "air_time") &&
-      hold_rows(self, contact, &own->contact_time, each, "contact_time") &&
-      hold_rows(self, last_air, &own->last_air_time, each, "last_air_time") &&
-      hold_rows(self, last_contact, &own->last_contact_time, each,
-                "last_contact_time") &&
-      hold_rows(self, greatest, &own->greatest_force, each, "greatest_force") &&
-      (!all || hold_rows(self, past, &own->force_history, all, "force_history")) &&
-      hold_shown(self, shown_force, shown_greatest, shown_touching)) {
+  if (take_arrays(self, arrays) && are_sensors(&self->contacts, m)) {
     return (PyObject*)self;
   }
   Py_DECREF(self);
@@ -138,11 +95,8 @@ int core_read_contacts(PyObject* tuple, int num_worlds, const core_contacts*** c
 }
 
 static void contacts_dealloc(contacts_object* self) {
-  PyTypeObject* type = Py_TYPE((PyObject*)self);
-  while (self->num_views) PyBuffer_Release(self->view + --self->num_views);
-  freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-  release(self);
-  Py_DECREF(type);
+  core_release(&self->views);
+  core_free(self);
 }
 
 static PyType_Slot slots[] = {

@@ -7,81 +7,39 @@
 #include "gravity.h"
 #include "wheels.h"
 
-/* Makes room for one more view; 0 with an exception set if there is none. */
-static int reserve_view(integrator_object* self) {
-  if (self->num_views < self->capacity) return 1;
-  int capacity = 2 * self->capacity + 32;
-  Py_buffer* view = PyMem_Calloc((size_t)capacity, sizeof *view);
-  if (!view) {
-    PyErr_NoMemory();
-    return 0;
-  }
-  if (self->view) memcpy(view, self->view, sizeof *view * (size_t)self->num_views);
-  PyMem_Free(self->view);
-  self->view = view;
-  self->capacity = capacity;
-  return 1;
-}
-
-/* Holds an array; NULL with an exception set if it does not fit. */
-static void* hold(integrator_object* self, PyObject* array, char format,
-                  Py_ssize_t count, int writable, const char* name) {
-  if (!reserve_view(self)) return NULL;
-  if (!core_view(array, self->view + self->num_views, format, count, writable, name)) {
-    return NULL;
-  }
-  return self->view[self->num_views++].buf;
-}
-
-static Py_ssize_t last_count(const integrator_object* self) {
-  const Py_buffer* v = self->view + self->num_views - 1;
-  return v->len / v->itemsize;
-}
-
-/* Holds an array of an entry of a dictionary; None leaves NULL where it may. */
-static int hold_entry(integrator_object* self, PyObject* dict, const char* key,
-                      char format, Py_ssize_t count, int writable, int optional,
-                      void* to) {
-  PyObject* array = PyDict_GetItemString(dict, key);
-  if (array && !(optional && Py_IsNone(array))) {
-    void* buffer = hold(self, array, format, count, writable, key);
-    memcpy(to, &buffer, sizeof buffer);
-    return buffer != NULL;
-  }
-  if (!array) PyErr_Format(PyExc_KeyError, "%s is missing.", key);
-  return array != NULL;
+static PyObject* find(PyObject* dict, const char* key) {
+  PyObject* value = PyDict_GetItemString(dict, key);
+  if (!value) PyErr_Format(PyExc_KeyError, "%s is missing.", key);
+  return value;
 }
 
 static int read_int(PyObject* dict, const char* key, int* to) {
-  PyObject* value = PyDict_GetItemString(dict, key);
-  if (!value) {
-    PyErr_Format(PyExc_KeyError, "%s is missing.", key);
-    return 0;
-  }
-  *to = (int)PyLong_AsLong(value);
+  PyObject* value = find(dict, key);
+  if (value) *to = (int)PyLong_AsLong(value);
   return !PyErr_Occurred();
 }
 
 static int read_double(PyObject* dict, const char* key, double* to) {
-  PyObject* value = PyDict_GetItemString(dict, key);
-  if (!value) {
-    PyErr_Format(PyExc_KeyError, "%s is missing.", key);
-    return 0;
-  }
-  *to = PyFloat_AsDouble(value);
+  PyObject* value = find(dict, key);
+  if (value) *to = PyFloat_AsDouble(value);
   return !PyErr_Occurred();
 }
 
 static int read_scheme(integrator_object* self, PyObject* dict) {
   core_scheme* s = &self->in.scheme;
   int attitude;
-  if (!hold_entry(self, dict, "b", 'd', -1, 0, 0, &s->b)) return 0;
-  Py_ssize_t n = last_count(self);
+  Py_ssize_t n;
+  const core_entry weights[] = {CORE_ANY("b", 'd', &s->b, &n)};
+  if (!CORE_TAKE_ALL(&self->views, dict, weights)) return 0;
+  const core_entry entry[] = {
+      CORE_IN("a", 'd', n * n, &s->a),
+      CORE_IN("c", 'd', n, &s->c),
+      CORE_IF("b_error", 'd', n, 0, &s->b_error),
+      CORE_IF("b_error_low", 'd', n, 0, &s->b_error_low),
+  };
   s->num_stages = (int)n;
-  if (n < 1 || !hold_entry(self, dict, "a", 'd', n * n, 0, 0, &s->a) ||
-      !hold_entry(self, dict, "c", 'd', n, 0, 0, &s->c) ||
-      !hold_entry(self, dict, "b_error", 'd', n, 0, 1, &s->b_error) ||
-      !hold_entry(self, dict, "b_error_low", 'd', n, 0, 1, &s->b_error_low) ||
+  if (n < 1) PyErr_SetString(PyExc_ValueError, "A scheme has at least one stage.");
+  if (n < 1 || !CORE_TAKE_ALL(&self->views, dict, entry) ||
       !read_int(dict, "control_order", &s->control_order) ||
       !read_int(dict, "first_same_as_last", &s->first_same_as_last) ||
       !read_int(dict, "attitude", &attitude)) {
@@ -91,37 +49,22 @@ static int read_scheme(integrator_object* self, PyObject* dict) {
   return 1;
 }
 
-/* Holds indices, all of which must be below a limit. */
-static int hold_indices(integrator_object* self, PyObject* dict, const char* key,
-                        int limit, int** to, int* count) {
-  if (!hold_entry(self, dict, key, 'i', -1, 0, 0, to)) return 0;
-  *count = (int)last_count(self);
-  for (int i = 0; i < *count; i++) {
-    if ((*to)[i] < 0 || (*to)[i] >= limit) {
-      PyErr_Format(PyExc_ValueError, "%s has the index %d; the limit is %d.", key,
-                   (*to)[i], limit);
-      return 0;
-    }
-  }
-  return 1;
-}
-
 static int read_layout(integrator_object* self, PyObject* dict) {
   core_integrator* in = &self->in;
-  int same_flat, same_quats;
-  if (!hold_indices(self, dict, "flat_qpos", in->nq, &in->flat_qpos, &in->num_flat) ||
-      !hold_indices(self, dict, "flat_qvel", in->nv, &in->flat_qvel, &same_flat) ||
-      !hold_indices(self, dict, "quat_qpos", in->nq - 3, &in->quat_qpos,
-                    &in->num_quats) ||
-      !hold_indices(self, dict, "quat_qvel", in->nv - 2, &in->quat_qvel, &same_quats) ||
-      !hold_entry(self, dict, "act_low", 'd', in->na, 0, 1, &in->act_low) ||
-      !hold_entry(self, dict, "act_high", 'd', in->na, 0, 1, &in->act_high) ||
-      !hold_entry(self, dict, "evaluations", 'q', in->num_worlds, 1, 0,
-                  &in->evaluations)) {
-    return 0;
-  }
-  if (same_flat != in->num_flat || same_quats != in->num_quats ||
-      !in->act_low != !in->act_high) {
+  Py_ssize_t flat, same_flat, quats, same_quats;
+  const core_entry entry[] = {
+      CORE_IDS("flat_qpos", -1, 0, &in->flat_qpos, in->nq, &flat),
+      CORE_IDS("flat_qvel", -1, 0, &in->flat_qvel, in->nv, &same_flat),
+      CORE_IDS("quat_qpos", -1, 0, &in->quat_qpos, in->nq - 3, &quats),
+      CORE_IDS("quat_qvel", -1, 0, &in->quat_qvel, in->nv - 2, &same_quats),
+      CORE_IF("act_low", 'd', in->na, 0, &in->act_low),
+      CORE_IF("act_high", 'd', in->na, 0, &in->act_high),
+      CORE_OUT("evaluations", 'q', in->num_worlds, &in->evaluations),
+  };
+  if (!CORE_TAKE_ALL(&self->views, dict, entry)) return 0;
+  in->num_flat = (int)flat;
+  in->num_quats = (int)quats;
+  if (same_flat != flat || same_quats != quats || !in->act_low != !in->act_high) {
     PyErr_SetString(PyExc_ValueError, "The layout's indices or limits do not match.");
     return 0;
   }
@@ -159,28 +102,14 @@ static int is_fit(const core_load* load, size_t table_size, const mjModel* m) {
   return n == needed[load->kind];
 }
 
-/* Holds rows of numbers of the worlds, which may lie among other columns. */
-static double* hold_rows(integrator_object* self, PyObject* array, size_t* stride,
-                         Py_ssize_t* columns, const char* name) {
-  if (!reserve_view(self) ||
-      !core_view_rows(array, self->view + self->num_views, self->in.num_worlds, 1,
-                      stride, columns, name)) {
-    return NULL;
-  }
-  return self->view[self->num_views++].buf;
-}
-
 /* Where a load is sampled, as a tuple (points, accelerations), or None. */
 static int read_sample(integrator_object* self, PyObject* tuple, core_load* load) {
-  PyObject *points, *sample;
   if (load->kind != CORE_SAMPLED_GRAVITY) return 1;
-  if (!PyArg_ParseTuple(tuple, "OO", &points, &sample)) return 0;
   load->num_points = core_num_samples(load);
   Py_ssize_t count = (Py_ssize_t)3 * self->in.num_worlds * load->num_points;
-  load->point = hold(self, points, 'd', count, 1, "points");
-  if (!load->point) return 0;
-  load->sample = hold(self, sample, 'd', count, 0, "sample");
-  return load->sample != NULL;
+  const core_entry entry[] = {CORE_OUT("points", 'd', count, &load->point),
+                              CORE_IN("sample", 'd', count, &load->sample)};
+  return CORE_TAKE_ALL(&self->views, tuple, entry);
 }
 
 /* The first number of a moving frame; -2: there is no such frame. */
@@ -190,37 +119,33 @@ static int frame_first(const core_integrator* in, int frame) {
   return in->process[frame].width == 6 ? in->process[frame].first : -2;
 }
 
-/* A load as a tuple (kind, segment, frame, bodies, parameters, rows, table, sample): one
+/* A load as a tuple (kind, segment, frame, rows, (bodies, parameters, table), sample): one
  * row of parameters, or one per world. */
 static int read_load(integrator_object* self, PyObject* tuple, core_load* load) {
   core_integrator* in = &self->in;
-  PyObject *bodies, *parameters, *table, *sample;
+  PyObject *arrays, *sample;
   int kind, rows, frame;
-  if (!PyArg_ParseTuple(tuple, "iiiOOiOO", &kind, &load->segment, &frame, &bodies,
-                        &parameters, &rows, &table, &sample)) {
+  if (!PyArg_ParseTuple(tuple, "iiiiOO", &kind, &load->segment, &frame, &rows, &arrays,
+                        &sample)) {
     return 0;
   }
+  Py_ssize_t num_bodies, count, table_size;
+  const core_entry entry[] = {
+      CORE_IDS("bodies", -1, 0, &load->body, in->nbody, &num_bodies),
+      CORE_ANY("parameters", 'd', &load->parameter, &count),
+      CORE_ANY("table", 'd', &load->table, &table_size),
+  };
+  if (!CORE_TAKE_ALL(&self->views, arrays, entry)) return 0;
   load->frame = frame_first(in, frame);
   load->kind = (core_load_kind)kind;
-  load->body = hold(self, bodies, 'i', -1, 0, "bodies");
-  if (!load->body) return 0;
-  load->num_bodies = (int)last_count(self);
-  load->table = hold(self, table, 'd', -1, 0, "table");
-  if (!load->table) return 0;
-  size_t table_size = (size_t)last_count(self);
-  load->parameter = hold(self, parameters, 'd', -1, 0, "parameters");
-  if (!load->parameter) return 0;
-  Py_ssize_t count = last_count(self);
+  load->num_bodies = (int)num_bodies;
   load->num_parameters = rows > 0 ? (int)(count / rows) : 0;
   load->stride = rows == 1 ? 0 : (size_t)load->num_parameters;
-  int fine = is_fit(load, table_size, in->shared) && load->frame >= -1 &&
+  int fine = is_fit(load, (size_t)table_size, in->shared) && load->frame >= -1 &&
              load->segment >= 0 && (rows == 1 || rows == in->num_worlds) &&
              (Py_ssize_t)rows * load->num_parameters == count;
-  for (int i = 0; i < load->num_bodies; i++) {
-    fine = fine && load->body[i] >= 0 && load->body[i] < in->nbody;
-  }
   if (!fine) {
-    PyErr_Format(PyExc_ValueError, "Load of kind %d: wrong bodies, frame, table or "
+    PyErr_Format(PyExc_ValueError, "Load of kind %d: wrong frame, table or "
                  "number of parameters (%zd in %d rows).", kind, count, rows);
     return 0;
   }
@@ -233,32 +158,26 @@ static int read_process(integrator_object* self, PyObject* tuple, core_process* 
   PyObject *value, *rate;
   Py_ssize_t width;
   if (!PyArg_ParseTuple(tuple, "OO", &value, &rate)) return 0;
-  p->value = hold_rows(self, value, &p->stride, &width, "process");
-  if (!p->value) return 0;
+  const core_entry rows = CORE_ROWS("process", -1, CORE_WRITTEN, &p->value,
+                                    in->num_worlds, &p->stride, &width);
+  if (!core_take_one(&self->views, value, rows)) return 0;
   p->width = (int)width;
   p->first = in->process_width;
   in->process_width += p->width;
-  if (Py_IsNone(rate)) {
-    if (width == 6) return 1;
+  if (Py_IsNone(rate) && width != 6) {
     PyErr_Format(PyExc_ValueError, "A moving frame has 6 numbers, got %zd.", width);
     return 0;
   }
-  p->rate = hold(self, rate, 'd', width * in->num_worlds, 0, "rate");
-  return p->rate != NULL;
+  const core_entry rates = CORE_IF("rate", 'd', width * in->num_worlds, 0, &p->rate);
+  return core_take_one(&self->views, rate, rates);
 }
 
 static int read_loads(integrator_object* self, PyObject* dict) {
   core_integrator* in = &self->in;
-  PyObject* processes = PyDict_GetItemString(dict, "processes");
-  PyObject* loads = PyDict_GetItemString(dict, "loads");
+  PyObject *processes = find(dict, "processes"), *loads = find(dict, "loads");
   Py_ssize_t num_processes = processes ? PyTuple_Size(processes) : -1;
   Py_ssize_t num_loads = loads ? PyTuple_Size(loads) : -1;
-  if (num_processes < 0 || num_loads < 0) {
-    if (!PyErr_Occurred()) {
-      PyErr_SetString(PyExc_KeyError, "processes or loads are missing.");
-    }
-    return 0;
-  }
+  if (num_processes < 0 || num_loads < 0) return 0;
   in->process = PyMem_Calloc((size_t)num_processes + 1, sizeof *in->process);
   in->load = PyMem_Calloc((size_t)num_loads + 1, sizeof *in->load);
   if (!in->process || !in->load) {
@@ -290,35 +209,25 @@ static int read_constant(integrator_object* self, PyObject* tuple, core_constant
     PyErr_Format(PyExc_ValueError, "mjModel has no field %s.", name);
     return 0;
   }
-  if (Py_IsNone(array)) return 1;
-  c->to = hold(self, array, 'B', bytes * self->in.num_worlds, 1, name);
-  return c->to != NULL;
+  const core_entry rows =
+      CORE_IF(name, 'B', bytes * self->in.num_worlds, CORE_WRITTEN, &c->to);
+  return core_take_one(&self->views, array, rows);
 }
 
 /* Masses that flow: rates, and the parameters that mj_setConst computes. */
 static int read_masses(integrator_object* self, PyObject* dict) {
   core_integrator* in = &self->in;
-  PyObject* constants = PyDict_GetItemString(dict, "constants");
+  PyObject* constants = find(dict, "constants");
   Py_ssize_t count = constants ? PyTuple_Size(constants) : -1;
   Py_ssize_t numbers = (Py_ssize_t)in->num_worlds * in->nbody;
-  PyObject* rate = PyDict_GetItemString(dict, "mass_rate");
-  Py_ssize_t columns = in->nbody;
-  if (rate && !Py_IsNone(rate)) {
-    in->mass_rate = hold_rows(self, rate, &in->mass_rate_stride, &columns, "mass_rate");
-    if (!in->mass_rate) return 0;
-  }
-  if (columns != in->nbody) {
-    PyErr_SetString(PyExc_ValueError, "mass_rate needs a number for each body.");
-    return 0;
-  }
-  if (count < 0 ||
-      !hold_entry(self, dict, "total_mass_rate", 'd', numbers, 1, 1,
-                  &in->total_mass_rate) ||
-      !hold_entry(self, dict, "least_mass", 'd', numbers, 0, 1, &in->least_mass) ||
-      !hold_entry(self, dict, "empty", 'B', numbers, 1, 1, &in->empty)) {
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_KeyError, "constants is missing.");
-    return 0;
-  }
+  const core_entry entry[] = {
+      CORE_ROWS("mass_rate", in->nbody, CORE_WRITTEN | CORE_OPTIONAL, &in->mass_rate,
+                in->num_worlds, &in->mass_rate_stride, NULL),
+      CORE_IF("total_mass_rate", 'd', numbers, CORE_WRITTEN, &in->total_mass_rate),
+      CORE_IF("least_mass", 'd', numbers, 0, &in->least_mass),
+      CORE_IF("empty", 'B', numbers, CORE_WRITTEN, &in->empty),
+  };
+  if (count < 0 || !CORE_TAKE_ALL(&self->views, dict, entry)) return 0;
   if (in->mass_rate &&
       (!in->total_mass_rate || !in->least_mass || !in->empty || !count)) {
     PyErr_SetString(PyExc_ValueError, "Masses that flow need all of their arrays.");
@@ -339,13 +248,15 @@ static int read_masses(integrator_object* self, PyObject* dict) {
 /* The pairs of geoms that can touch, and the memory of what each world touches. */
 static int read_touch(integrator_object* self, PyObject* dict) {
   core_integrator* in = &self->in;
-  int num_sides, can_touch;
-  if (!hold_indices(self, dict, "touching_geoms", (int)in->shared->ngeom,
-                    &in->pairs.pair, &num_sides) ||
+  Py_ssize_t num_sides;
+  int can_touch;
+  const core_entry entry[] = {CORE_IDS("touching_geoms", -1, 0, &in->pairs.pair,
+                                       in->shared->ngeom, &num_sides)};
+  if (!CORE_TAKE_ALL(&self->views, dict, entry) ||
       !read_int(dict, "can_touch", &can_touch)) {
     return 0;
   }
-  in->pairs.num_pairs = num_sides / 2;
+  in->pairs.num_pairs = (int)(num_sides / 2);
   if (!can_touch) return 1;
   in->touch = PyMem_Calloc((size_t)in->num_worlds, sizeof *in->touch);
   int fine = in->touch != NULL;
@@ -361,29 +272,28 @@ static int read_control(integrator_object* self, PyObject* dict) {
   core_control* c = &in->control;
   Py_ssize_t n = in->num_worlds;
   Py_ssize_t dofs = 2 * in->nv + in->na + in->nbody + in->process_width;
+  const core_entry entry[] = {
+      CORE_IN("atol", 'd', dofs, &c->atol),
+      CORE_IN("rtol", 'd', dofs, &c->rtol),
+      CORE_OUT("step_size", 'd', n, &c->step_size),
+      CORE_OUT("start", 'd', n, &c->start),
+      CORE_OUT("elapsed", 'd', n, &c->elapsed),
+      CORE_OUT("accepted", 'q', n, &c->accepted),
+      CORE_OUT("rejected", 'q', n, &c->rejected),
+      CORE_OUT("stuck", 'B', n, &c->stuck),
+      CORE_OUT("unfinished", 'B', n, &c->unfinished),
+      CORE_OUT("failure", 'd', 3 * n, &c->failure),
+      CORE_OUT("failure_at", 'i', 2 * n, &c->failure_at),
+  };
   if (!in->scheme.b_error) return 1;
-  return read_touch(self, dict) &&
-         hold_entry(self, dict, "atol", 'd', dofs, 0, 0, &c->atol) &&
-         hold_entry(self, dict, "rtol", 'd', dofs, 0, 0, &c->rtol) &&
+  return read_touch(self, dict) && CORE_TAKE_ALL(&self->views, dict, entry) &&
          read_double(dict, "min_step", &c->min_step) &&
-         read_double(dict, "max_step", &c->max_step) &&
-         hold_entry(self, dict, "step_size", 'd', n, 1, 0, &c->step_size) &&
-         hold_entry(self, dict, "start", 'd', n, 1, 0, &c->start) &&
-         hold_entry(self, dict, "elapsed", 'd', n, 1, 0, &c->elapsed) &&
-         hold_entry(self, dict, "accepted", 'q', n, 1, 0, &c->accepted) &&
-         hold_entry(self, dict, "rejected", 'q', n, 1, 0, &c->rejected) &&
-         hold_entry(self, dict, "stuck", 'B', n, 1, 0, &c->stuck) &&
-         hold_entry(self, dict, "unfinished", 'B', n, 1, 0, &c->unfinished) &&
-         hold_entry(self, dict, "failure", 'd', 3 * n, 1, 0, &c->failure) &&
-         hold_entry(self, dict, "failure_at", 'i', 2 * n, 1, 0, &c->failure_at);
+         read_double(dict, "max_step", &c->max_step);
 }
 
 static int read_contacts(integrator_object* self, PyObject* dict) {
-  PyObject* tuple = PyDict_GetItemString(dict, "contacts");
-  if (!tuple) {
-    PyErr_SetString(PyExc_KeyError, "contacts is missing.");
-    return 0;
-  }
+  PyObject* tuple = find(dict, "contacts");
+  if (!tuple) return 0;
   int count = core_read_contacts(tuple, self->in.num_worlds, &self->in.contacts);
   if (count < 0) return 0;
   Py_INCREF(tuple);
@@ -399,8 +309,7 @@ int core_read_description(integrator_object* self, PyObject* dict) {
 }
 
 void core_release_description(integrator_object* self) {
-  while (self->num_views) PyBuffer_Release(self->view + --self->num_views);
-  PyMem_Free(self->view);
+  core_release(&self->views);
   PyMem_Free(self->in.process);
   PyMem_Free(self->in.load);
   PyMem_Free(self->in.constant);

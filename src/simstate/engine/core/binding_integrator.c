@@ -9,8 +9,7 @@ static PyObject* integrator_new(PyTypeObject* type, PyObject* args, PyObject* kw
     PyErr_SetString(PyExc_TypeError, "Integrator takes a Batch and a dictionary.");
     return NULL;
   }
-  allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-  integrator_object* self = (integrator_object*)allocate(type, 0);
+  integrator_object* self = core_new(type);
   if (!self) return NULL;
   Py_INCREF(batch);
   self->batch = (batch_object*)batch;
@@ -28,12 +27,9 @@ static PyObject* integrator_new(PyTypeObject* type, PyObject* args, PyObject* kw
 }
 
 static void integrator_dealloc(integrator_object* self) {
-  PyTypeObject* type = Py_TYPE((PyObject*)self);
   core_release_description(self);
   Py_XDECREF((PyObject*)self->batch);
-  freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-  release(self);
-  Py_DECREF(type);
+  core_free(self);
 }
 
 typedef struct {
@@ -67,10 +63,6 @@ static int run_on(integrator_object* self, core_integrator* in, PyObject* ids,
   return failed;
 }
 
-static PyObject* number_or_null(int failed) {
-  return failed < 0 ? NULL : PyLong_FromLong(failed);
-}
-
 /* step(ids, n, h, refresh, calls): flags, as watched_step. */
 static PyObject* step(integrator_object* self, PyObject* args) {
   PyObject *ids, *calls;
@@ -89,71 +81,36 @@ static PyObject* step(integrator_object* self, PyObject* args) {
   return PyLong_FromLong(core_end_watch(self->batch) | (failed != 0) << 2);
 }
 
-static int has_estimate(const integrator_object* self) {
-  if (self->in.scheme.b_error) return 1;
-  PyErr_SetString(PyExc_ValueError, "The scheme has no error estimate.");
-  return 0;
-}
-
-static PyObject* advance(integrator_object* self, PyObject* args) {
-  PyObject *ids, *calls;
-  core_integrator in = self->in;
-  long long budget;
-  int refresh;
-  if (!PyArg_ParseTuple(args, "OdLpO", &ids, &in.span, &budget, &refresh, &calls) ||
-      !has_estimate(self)) {
-    return NULL;
-  }
-  in.method = &core_adaptive;
-  in.budget = budget;
-  in.outputs = refresh ? &self->batch->outputs : NULL;
-  return number_or_null(run_on(self, &in, ids, calls));
-}
-
-/* One step of a size of each world's own, whatever its error. */
-static PyObject* move(integrator_object* self, PyObject* args) {
+/* run(ids, span, sizes, budget, refresh, calls): steps of each world's choice over a span,
+ * or, with sizes, one step of each: of that size if the budget is 0, whatever its error,
+ * else at most of that size, so that it meets its tolerance. */
+static PyObject* run(integrator_object* self, PyObject* args) {
   PyObject *ids, *sizes, *calls;
   core_integrator in = self->in;
-  Py_buffer view;
-  int refresh;
-  if (!PyArg_ParseTuple(args, "OOpO", &ids, &sizes, &refresh, &calls) ||
-      !core_view(sizes, &view, 'd', in.num_worlds, 0, "steps")) {
-    return NULL;
-  }
-  in.method = &core_fixed;
-  in.own_step = view.buf;
-  in.outputs = refresh ? &self->batch->outputs : NULL;
-  int failed = run_on(self, &in, ids, calls);
-  PyBuffer_Release(&view);
-  return number_or_null(failed);
-}
-
-/* One step of each world that meets its tolerance, no longer than its limit. */
-static PyObject* attempt(integrator_object* self, PyObject* args) {
-  PyObject *ids, *limits, *calls;
-  core_integrator in = self->in;
-  Py_buffer view;
   long long budget;
   int refresh;
-  if (!has_estimate(self) ||
-      !PyArg_ParseTuple(args, "OOLpO", &ids, &limits, &budget, &refresh, &calls) ||
-      !core_view(limits, &view, 'd', in.num_worlds, 0, "limits")) {
+  if (!PyArg_ParseTuple(args, "OdOLpO", &ids, &in.span, &sizes, &budget, &refresh,
+                        &calls)) {
     return NULL;
   }
-  in.method = &core_adaptive;
-  in.own_step = view.buf;
+  if (budget && !in.scheme.b_error) {
+    PyErr_SetString(PyExc_ValueError, "The scheme has no error estimate.");
+    return NULL;
+  }
+  core_views v = {.count = 0};
+  in.method = budget ? &core_adaptive : &core_fixed;
   in.budget = budget;
   in.outputs = refresh ? &self->batch->outputs : NULL;
-  int failed = run_on(self, &in, ids, calls);
-  PyBuffer_Release(&view);
-  return number_or_null(failed);
+  int fine = core_take_one(
+      &v, sizes, (core_entry)CORE_IF("sizes", 'd', in.num_worlds, 0, &in.own_step));
+  int failed = fine ? run_on(self, &in, ids, calls) : -1;
+  core_release(&v);
+  return core_number(failed);
 }
 
 static PyMethodDef methods[] = {
     {"step", (PyCFunction)step, METH_VARARGS, NULL},
-    {"move", (PyCFunction)move, METH_VARARGS, NULL},
-    {"advance", (PyCFunction)advance, METH_VARARGS, NULL},
-    {"attempt", (PyCFunction)attempt, METH_VARARGS, NULL},
+    {"run", (PyCFunction)run, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -39,5 +39,5 @@ PyObject* core_evaluate_kept(batch_object* self, PyObject* args) {
   if (!core_view_ids(ids, &view, self->num_worlds, &call.ids, &call.count)) return NULL;
   int failed = core_run(self, &call);
   PyBuffer_Release(&view);
-  return failed < 0 ? NULL : PyLong_FromLong(failed);
+  return core_number(failed);
 }

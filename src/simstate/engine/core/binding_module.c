@@ -2,7 +2,7 @@
 #include "binding.h"
 
 /* Goes up with what Python calls here; compiled_core.py has the same number. */
-static const int revision = 9;
+static const int revision = 10;
 
 /* field_offset(name): where mjData has the pointer to a field, or the number itself, and
  * which of the two; None: there is no such field. */

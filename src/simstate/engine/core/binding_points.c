@@ -1,4 +1,4 @@
-/* Jacobians of points and rays, from the worlds' present positions. */
+/* Rays from the worlds' present positions. */
 #include <math.h>
 #include <string.h>
 
@@ -6,24 +6,15 @@
 
 /* Where the results of each world are: its place among the chosen ones. */
 typedef struct {
-  int nv, num_rays;
+  int num_rays;
   const int* row;  /* NULL: worlds are rows */
-  const int *body, *exclude;
+  const int* exclude;
   const double *point, *direction;
   const mjtByte* group;
   mjtBool with_static;
-  double *jacp, *jacr, *distance, *normal;
+  double *distance, *normal;
   int* geom;
 } points;
-
-static void jac_world(const mjModel* m, mjData* d, int world, void* argument) {
-  const points* p = argument;
-  size_t row = (size_t)(p->row ? p->row[world] : world), size = 3 * (size_t)p->nv;
-  lib.mj_kinematics(m, d);
-  lib.mj_comPos(m, d);
-  lib.mj_jac(m, d, p->jacp + row * size, p->jacr + row * size, p->point + 3 * row,
-             p->body[row]);
-}
 
 static void ray_world(const mjModel* m, mjData* d, int world, void* argument) {
   const points* p = argument;
@@ -115,102 +106,61 @@ static void carried_world(const mjModel* m, mjData* d, int world, void* argument
   }
 }
 
-/* Runs one of them on the worlds of `ids`, each with its row. */
-static PyObject* run_rows(batch_object* self, const int* ids, int count,
-                          mjfBatchFunc function, points* p) {
+/* Casts rays in the worlds of `ids`, each with its row; the number that failed, or -1. */
+static int cast(batch_object* self, const int* ids, int count, points* p) {
   int* row = NULL;
   if (ids) {
     row = PyMem_Calloc((size_t)self->num_worlds, sizeof *row);
-    if (!row) return PyErr_NoMemory();
+    if (!row) {
+      PyErr_NoMemory();
+      return -1;
+    }
     for (int i = 0; i < count; i++) row[ids[i]] = i;
   }
   p->row = row;
   core_call call = {.kind = CORE_APPLY,
                     .ids = ids,
                     .count = count,
-                    .function = function,
+                    .function = ray_world,
                     .argument = p};
   int failed = core_run(self, &call);
   PyMem_Free(row);
-  return failed < 0 ? NULL : PyLong_FromLong(failed);
-}
-
-/* Views on several arrays, released together. */
-typedef struct {
-  Py_buffer view[10];
-  int count;
-} views;
-
-static void* take(views* v, PyObject* array, char format, Py_ssize_t count, int writable,
-                  const char* name) {
-  if (!core_view(array, v->view + v->count, format, count, writable, name)) return NULL;
-  return v->view[v->count++].buf;
-}
-
-static void release(views* v) {
-  while (v->count) PyBuffer_Release(v->view + --v->count);
-}
-
-PyObject* core_jac(batch_object* self, PyObject* args) {
-  PyObject *ids, *body, *point, *jacp, *jacr, *failed = NULL;
-  if (!PyArg_ParseTuple(args, "OOOOO", &ids, &body, &point, &jacp, &jacr)) return NULL;
-  Py_buffer view;
-  const int* id;
-  int n;
-  if (!core_view_ids(ids, &view, self->num_worlds, &id, &n)) return NULL;
-  const mjModel* m = lib.mjb_model(self->batch);
-  points p = {.nv = (int)m->nv};
-  views v = {.count = 0};
-  if ((p.body = take(&v, body, 'i', n, 0, "body")) &&
-      (p.point = take(&v, point, 'd', 3 * n, 0, "point")) &&
-      (p.jacp = take(&v, jacp, 'd', (Py_ssize_t)3 * n * m->nv, 1, "jacp")) &&
-      (p.jacr = take(&v, jacr, 'd', (Py_ssize_t)3 * n * m->nv, 1, "jacr"))) {
-    failed = run_rows(self, id, n, jac_world, &p);
-  }
-  release(&v);
-  PyBuffer_Release(&view);
   return failed;
 }
 
 PyObject* core_ray(batch_object* self, PyObject* args) {
-  PyObject *ids, *point, *direction, *group, *exclude, *distance, *geom, *normal;
-  PyObject* failed = NULL;
-  int num_rays, with_static;
-  if (!PyArg_ParseTuple(args, "OiOOOpOOOO", &ids, &num_rays, &point, &direction, &group,
-                        &with_static, &exclude, &distance, &geom, &normal)) {
+  PyObject *ids, *arrays;
+  int num_rays, with_static, n, failed = -1;
+  if (!PyArg_ParseTuple(args, "OipO", &ids, &num_rays, &with_static, &arrays)) {
     return NULL;
   }
   Py_buffer view;
   const int* id;
-  int n;
   if (!core_view_ids(ids, &view, self->num_worlds, &id, &n)) return NULL;
   Py_ssize_t rays = (Py_ssize_t)n * num_rays;
   points p = {.num_rays = num_rays, .with_static = (mjtBool)with_static};
-  views v = {.count = 0};
-  int fine = (p.point = take(&v, point, 'd', 3 * rays, 0, "pnt")) &&
-             (p.direction = take(&v, direction, 'd', 3 * rays, 0, "vec")) &&
-             (p.exclude = take(&v, exclude, 'i', rays, 0, "bodyexclude")) &&
-             (p.distance = take(&v, distance, 'd', rays, 1, "dist")) &&
-             (p.geom = take(&v, geom, 'i', rays, 1, "geomid"));
-  if (fine && !Py_IsNone(group)) {
-    fine = (p.group = take(&v, group, 'B', mjNGROUP, 0, "geomgroup")) != NULL;
-  }
-  if (fine && !Py_IsNone(normal)) {
-    fine = (p.normal = take(&v, normal, 'd', 3 * rays, 1, "normal")) != NULL;
-  }
-  if (fine) failed = run_rows(self, id, n, ray_world, &p);
-  release(&v);
+  const core_entry entry[] = {
+      CORE_IN("pnt", 'd', 3 * rays, &p.point),
+      CORE_IN("vec", 'd', 3 * rays, &p.direction),
+      CORE_IF("geomgroup", 'B', mjNGROUP, 0, &p.group),
+      CORE_IN("bodyexclude", 'i', rays, &p.exclude),
+      CORE_OUT("dist", 'd', rays, &p.distance),
+      CORE_OUT("geomid", 'i', rays, &p.geom),
+      CORE_IF("normal", 'd', 3 * rays, CORE_WRITTEN, &p.normal),
+  };
+  core_views v = {.count = 0};
+  if (CORE_TAKE_ALL(&v, arrays, entry)) failed = cast(self, id, n, &p);
+  core_release(&v);
   PyBuffer_Release(&view);
-  return failed;
+  return core_number(failed);
 }
 
 PyObject* core_carried_rays(batch_object* self, PyObject* args) {
-  PyObject *parent, *origin, *direction, *groups, *distance, *geom, *height, *normal;
+  PyObject* arrays;
   carried c = {0};
-  if (!PyArg_ParseTuple(args, "(iiii)(ddd)dOOOOOOOO", &c.num_parents, &c.num_rays,
-                        &c.kind, &c.alignment, c.pos, c.pos + 1, c.pos + 2,
-                        &c.max_distance, &parent, &origin, &direction, &groups,
-                        &distance, &geom, &height, &normal)) {
+  if (!PyArg_ParseTuple(args, "(iiii)(ddd)dO", &c.num_parents, &c.num_rays, &c.kind,
+                        &c.alignment, c.pos, c.pos + 1, c.pos + 2, &c.max_distance,
+                        &arrays)) {
     return NULL;
   }
   const mjModel* m = lib.mjb_model(self->batch);
@@ -219,36 +169,29 @@ PyObject* core_carried_rays(batch_object* self, PyObject* args) {
     return NULL;
   }
   static const mjtByte first_group[mjNGROUP] = {1};
+  Py_ssize_t most = c.kind == 0 ? m->nbody : c.kind == 1 ? m->nsite : m->ngeom;
   Py_ssize_t own = (Py_ssize_t)3 * c.num_rays;
   Py_ssize_t all = (Py_ssize_t)self->num_worlds * c.num_parents * c.num_rays;
-  views v = {.count = 0};
-  int fine = (c.parent = take(&v, parent, 'i', c.num_parents, 0, "parents")) &&
-             (c.origin = take(&v, origin, 'd', own, 0, "origins")) &&
-             (c.direction = take(&v, direction, 'd', own, 0, "directions")) &&
-             (c.distance = take(&v, distance, 'd', all, 1, "distance")) &&
-             (c.geom = take(&v, geom, 'i', all, 1, "geom")) &&
-             (c.height = take(&v, height, 'd', all, 1, "height"));
-  if (fine && !Py_IsNone(groups)) {
-    c.group = first_group;
-    fine = (c.geom_group = take(&v, groups, 'i', m->ngeom, 0, "geom_group")) != NULL;
-  }
-  if (fine && !Py_IsNone(normal)) {
-    fine = (c.normal = take(&v, normal, 'd', 3 * all, 1, "normal")) != NULL;
-  }
-  int most = (int)(c.kind == 0 ? m->nbody : c.kind == 1 ? m->nsite : m->ngeom);
-  for (int p = 0; fine && p < c.num_parents; p++) {
-    if (c.parent[p] >= 0 && c.parent[p] < most) continue;
-    PyErr_Format(PyExc_ValueError, "There is no parent %d.", c.parent[p]);
-    fine = 0;
-  }
+  const core_entry entry[] = {
+      CORE_IDS("parents", c.num_parents, 0, &c.parent, most, NULL),
+      CORE_IN("origins", 'd', own, &c.origin),
+      CORE_IN("directions", 'd', own, &c.direction),
+      CORE_IF("geom_group", 'i', m->ngeom, 0, &c.geom_group),
+      CORE_OUT("distance", 'd', all, &c.distance),
+      CORE_OUT("geom", 'i', all, &c.geom),
+      CORE_OUT("height", 'd', all, &c.height),
+      CORE_IF("normal", 'd', 3 * all, CORE_WRITTEN, &c.normal),
+  };
+  core_views v = {.count = 0};
   int failed = -1;
-  if (fine) {
+  if (CORE_TAKE_ALL(&v, arrays, entry)) {
+    if (c.geom_group) c.group = first_group;
     core_call call = {.kind = CORE_APPLY,
                       .count = self->num_worlds,
                       .function = carried_world,
                       .argument = &c};
     failed = core_run(self, &call);
   }
-  release(&v);
-  return failed < 0 ? NULL : PyLong_FromLong(failed);
+  core_release(&v);
+  return core_number(failed);
 }

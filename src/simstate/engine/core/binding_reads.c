@@ -1,48 +1,12 @@
-/* The Python type Reads: quantities that are computed together. */
+/* The Python type Reads: a quantity of all worlds. */
 #include "binding.h"
-
-#define MAX_VIEWS 9 /* of one read: five sources, four lists of ids */
 
 typedef struct {
   PyObject_HEAD
-  int num_worlds, num_reads, num_views;
-  core_read* read;
-  Py_buffer* view;
-  Py_ssize_t total;
+  int num_worlds;
+  core_read read;
+  core_views views;
 } reads_object;
-
-/* Holds rows of float64: contiguous but for the step from world to world. */
-static int hold_source(reads_object* self, PyObject* array, core_source* source,
-                       Py_ssize_t* columns) {
-  *columns = 0;
-  if (Py_IsNone(array)) return 1;
-  Py_buffer* view = self->view + self->num_views;
-  if (!core_view_rows(array, view, self->num_worlds, 0, &source->stride, columns,
-                      "A source")) {
-    return 0;
-  }
-  self->num_views++;
-  source->at = view->buf;
-  return 1;
-}
-
-/* Holds ids, all of which must be within the columns of a source. */
-static int hold_ids(reads_object* self, PyObject* array, const int** ids,
-                    Py_ssize_t count, Py_ssize_t limit, const char* name) {
-  if (Py_IsNone(array)) return 1;
-  Py_buffer* view = self->view + self->num_views;
-  if (!core_view(array, view, 'i', count, 0, name)) return 0;
-  self->num_views++;
-  *ids = view->buf;
-  for (Py_ssize_t i = 0; i < count; i++) {
-    if ((*ids)[i] < 0 || (*ids)[i] >= limit) {
-      PyErr_Format(PyExc_ValueError, "%s has the id %d; there are %zd.", name,
-                   (*ids)[i], limit);
-      return 0;
-    }
-  }
-  return 1;
-}
 
 static int is_complete(const core_read* r, const Py_ssize_t columns[5]) {
   int has_pos = r->source.at && r->element, has_quat = r->quat.at && r->body;
@@ -55,8 +19,6 @@ static int is_complete(const core_read* r, const Py_ssize_t columns[5]) {
       return has_quat && (!r->local.at || r->element) && r->width == 4;
     case CORE_POSE:
       return has_pos && has_quat && r->width == 7;
-    case CORE_LIN_VEL:
-      return has_vel && r->width == 3;
     case CORE_VEL:
       return has_vel && r->width == 6;
     case CORE_LIN_VEL_B:
@@ -71,78 +33,65 @@ static int is_complete(const core_read* r, const Py_ssize_t columns[5]) {
   }
 }
 
-/* A read as the tuple that reads.py makes. */
-static int take_read(reads_object* self, PyObject* tuple, core_read* r) {
-  PyObject *source, *quat, *com, *cvel, *local, *element, *body, *root;
-  int kind;
-  if (!PyArg_ParseTuple(tuple, "iiiiiiOOOOOOOO", &kind, &r->count, &r->width, &r->each,
-                        &r->first, &r->base, &source, &quat, &com, &cvel, &local,
-                        &element, &body, &root)) {
-    return 0;
-  }
-  r->kind = (core_read_kind)kind;
-  Py_ssize_t n[5], each = r->kind == CORE_TAKE && r->each > 0 ? r->each : 3;
-  if (r->count < 0 || !hold_source(self, source, &r->source, n) ||
-      !hold_source(self, quat, &r->quat, n + 1) ||
-      !hold_source(self, com, &r->com, n + 2) ||
-      !hold_source(self, cvel, &r->cvel, n + 3) ||
-      !hold_source(self, local, &r->local, n + 4)) {
-    return 0;
-  }
+/* The arrays of a read, in the order of reads.py. */
+static int take_arrays(reads_object* self, PyObject* sources, PyObject* ids) {
+  core_read* r = &self->read;
+  Py_ssize_t n[5] = {0}, each = r->kind == CORE_TAKE && r->each > 0 ? r->each : 3;
+#define SOURCE(name, k) \
+  CORE_ROWS("A source", -1, CORE_OPTIONAL, &r->name.at, self->num_worlds, \
+            &r->name.stride, n + (k))
+  const core_entry source[] = {SOURCE(source, 0), SOURCE(quat, 1), SOURCE(com, 2),
+                               SOURCE(cvel, 3), SOURCE(local, 4)};
+  if (!CORE_TAKE_ALL(&self->views, sources, source)) return 0;
   Py_ssize_t bodies = r->quat.at ? n[1] / 4 : n[3] / 6;
   if (r->quat.at && r->cvel.at && n[3] / 6 < bodies) bodies = n[3] / 6;
   Py_ssize_t elements = r->source.at ? n[0] / each : n[4] / 4;
   if (r->source.at && r->local.at && n[4] / 4 < elements) elements = n[4] / 4;
-  if (!hold_ids(self, element, &r->element, r->count, elements, "elements") ||
-      !hold_ids(self, body, &r->body, r->count, bodies, "bodies") ||
-      !hold_ids(self, root, &r->root, r->count, n[2] / 3, "roots")) {
-    return 0;
-  }
+  const core_entry id[] = {
+      CORE_IDS("elements", r->count, CORE_OPTIONAL, &r->element, elements, NULL),
+      CORE_IDS("bodies", r->count, CORE_OPTIONAL, &r->body, bodies, NULL),
+      CORE_IDS("roots", r->count, CORE_OPTIONAL, &r->root, n[2] / 3, NULL),
+  };
+  if (!CORE_TAKE_ALL(&self->views, ids, id)) return 0;
   if (is_complete(r, n)) return 1;
-  PyErr_Format(PyExc_ValueError, "A read of kind %d lacks a source or ids.", kind);
+  PyErr_Format(PyExc_ValueError, "A read of kind %d lacks a source or ids.", r->kind);
   return 0;
 }
 
 static PyObject* reads_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  PyObject* tuple;
-  int num_worlds;
+  PyObject *sources, *ids;
+  int num_worlds, kind;
+  core_read r = {0};
   (void)kwargs;
-  if (!PyArg_ParseTuple(args, "iO", &num_worlds, &tuple)) return NULL;
-  Py_ssize_t count = PyTuple_Size(tuple);
-  if (count < 0) return NULL;
-  allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-  reads_object* self = (reads_object*)allocate(type, 0);
-  if (!self) return NULL;
-  self->num_worlds = num_worlds;
-  self->num_reads = (int)count;
-  self->read = PyMem_Calloc((size_t)count + 1, sizeof *self->read);
-  self->view = PyMem_Calloc((size_t)count * MAX_VIEWS + 1, sizeof *self->view);
-  int fine = self->read && self->view;
-  if (!fine) PyErr_NoMemory();
-  for (Py_ssize_t i = 0; fine && i < count; i++) {
-    fine = take_read(self, PyTuple_GetItem(tuple, i), self->read + i);
-    self->total += (Py_ssize_t)num_worlds * self->read[i].count * self->read[i].width;
+  if (!PyArg_ParseTuple(args, "i(iiiiii)OO", &num_worlds, &kind, &r.count, &r.width,
+                        &r.each, &r.first, &r.base, &sources, &ids)) {
+    return NULL;
   }
-  if (fine) return (PyObject*)self;
+  if (r.count < 0) {
+    PyErr_SetString(PyExc_ValueError, "A read has at least no elements.");
+    return NULL;
+  }
+  reads_object* self = core_new(type);
+  if (!self) return NULL;
+  r.kind = (core_read_kind)kind;
+  self->num_worlds = num_worlds;
+  self->read = r;
+  if (take_arrays(self, sources, ids)) return (PyObject*)self;
   Py_DECREF(self);
   return NULL;
 }
 
 static void reads_dealloc(reads_object* self) {
-  PyTypeObject* type = Py_TYPE((PyObject*)self);
-  while (self->num_views) PyBuffer_Release(self->view + --self->num_views);
-  PyMem_Free(self->view);
-  PyMem_Free(self->read);
-  freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-  release(self);
-  Py_DECREF(type);
+  core_release(&self->views);
+  core_free(self);
 }
 
 static PyObject* run(reads_object* self, PyObject* array) {
   Py_buffer out;
-  if (!core_view(array, &out, 'd', self->total, 1, "out")) return NULL;
+  Py_ssize_t size = (Py_ssize_t)self->num_worlds * self->read.count * self->read.width;
+  if (!core_view(array, &out, 'd', size, 1, "out")) return NULL;
   Py_BEGIN_ALLOW_THREADS;
-  core_run_reads(self->read, self->num_reads, self->num_worlds, out.buf);
+  core_run_read(&self->read, self->num_worlds, out.buf);
   Py_END_ALLOW_THREADS;
   PyBuffer_Release(&out);
   Py_RETURN_NONE;

@@ -28,10 +28,11 @@ static Py_ssize_t size_of(const mjModel* m, const char* name) {
 
 /* Adds a tuple (name, array) to the fields that are recorded. */
 static int add_field(const batch_object* self, core_rollout* r, PyObject* tuple,
-                     Py_buffer* view) {
+                     core_views* held) {
   const char* name;
   PyObject* array;
   core_field field;
+  void* to;
   if (!PyArg_ParseTuple(tuple, "sO", &name, &array)) return 0;
   Py_ssize_t size = size_of(lib.mjb_model(self->batch), name);
   if (size < 0 || !core_find_field(name, &field)) {
@@ -39,10 +40,9 @@ static int add_field(const batch_object* self, core_rollout* r, PyObject* tuple,
     return 0;
   }
   Py_ssize_t count = (Py_ssize_t)r->num_samples * self->num_worlds * size;
-  if (!core_view(array, view, 'd', count, 1, name)) return 0;
+  if (!core_take_one(held, array, (core_entry)CORE_OUT(name, 'd', count, &to))) return 0;
   r->recorded.output[r->recorded.num_outputs++] =
-      (core_output){field.offset, 0, (size_t)size * sizeof(double), view->buf,
-                    CORE_REFRESHED};
+      (core_output){field.offset, 0, (size_t)size * sizeof(double), to, CORE_REFRESHED};
   if (field.needs == CORE_SENSORS) r->recorded.needs |= self->sensor_needs;
   return 1;
 }
@@ -58,50 +58,27 @@ static int are_samples(const int* sample, int count, long long num_steps) {
   return 1;
 }
 
-/* Views on the arrays of a call. */
-typedef struct {
-  Py_buffer view[3 + MAX_RECORDED];
-  int count;
-} arrays;
-
-static int read_controls(const batch_object* self, core_rollout* r, PyObject* controls,
-                         long long num_steps, arrays* held) {
-  if (Py_IsNone(controls)) return 1;
-  Py_buffer* view = held->view + held->count;
-  Py_ssize_t columns, wanted = (Py_ssize_t)num_steps * lib.mjb_model(self->batch)->nu;
-  if (!core_view_rows(controls, view, self->num_worlds, 0, &r->stride, &columns,
-                      "controls")) {
-    return 0;
-  }
-  held->count++;
-  r->ctrl = view->buf;
-  if (columns == wanted) return 1;
-  PyErr_Format(PyExc_ValueError, "controls must have %zd columns, got %zd.", wanted,
-               columns);
-  return 0;
+static int take_arrays(const batch_object* self, core_rollout* r, PyObject* controls,
+                       PyObject* samples, long long num_steps, core_views* held) {
+  Py_ssize_t count, wanted = (Py_ssize_t)num_steps * lib.mjb_model(self->batch)->nu;
+  const core_entry sample = CORE_ANY("samples", 'i', &r->sample, &count);
+  const core_entry control = CORE_ROWS("controls", wanted, CORE_OPTIONAL, &r->ctrl,
+                                       self->num_worlds, &r->stride, NULL);
+  if (!core_take_one(held, samples, sample)) return 0;
+  r->num_samples = (int)count;
+  return are_samples(r->sample, r->num_samples, num_steps) &&
+         core_take_one(held, controls, control);
 }
 
-static int read_samples(core_rollout* r, PyObject* samples, long long num_steps,
-                        arrays* held) {
-  Py_buffer* view = held->view + held->count;
-  if (!core_view(samples, view, 'i', -1, 0, "samples")) return 0;
-  held->count++;
-  r->sample = view->buf;
-  r->num_samples = (int)(view->len / (Py_ssize_t)sizeof(int));
-  return are_samples(r->sample, r->num_samples, num_steps);
-}
-
-static int read_fields(const batch_object* self, core_rollout* r, PyObject* fields,
-                       arrays* held) {
+static int take_fields(const batch_object* self, core_rollout* r, PyObject* fields,
+                       core_views* held) {
   Py_ssize_t count = PyTuple_Size(fields);
   if (count > MAX_RECORDED) {
     PyErr_SetString(PyExc_ValueError, "Too many fields are recorded.");
     return 0;
   }
   for (Py_ssize_t i = 0; i < count; i++) {
-    PyObject* field = PyTuple_GetItem(fields, i);
-    if (!add_field(self, r, field, held->view + held->count)) return 0;
-    held->count++;
+    if (!add_field(self, r, PyTuple_GetItem(fields, i), held)) return 0;
   }
   return 1;
 }
@@ -124,17 +101,16 @@ PyObject* core_py_rollout(batch_object* self, PyObject* args) {
                     .kept = self->kept.outputs.num_outputs ? &self->kept : NULL};
   core_call call = {
       .kind = CORE_APPLY, .function = core_rollout_world, .argument = &r, .save = 1};
-  arrays held = {.count = 1};
-  if (!core_view_ids(ids, held.view, self->num_worlds, &call.ids, &call.count)) {
-    return NULL;
-  }
+  core_views held = {.count = 0};
+  Py_buffer view;
+  if (!core_view_ids(ids, &view, self->num_worlds, &call.ids, &call.count)) return NULL;
   int failed = -1;
-  if (read_samples(&r, samples, num_steps, &held) &&
-      read_controls(self, &r, controls, num_steps, &held) &&
-      read_fields(self, &r, fields, &held)) {
+  if (take_arrays(self, &r, controls, samples, num_steps, &held) &&
+      take_fields(self, &r, fields, &held)) {
     core_begin_watch(self);
     failed = core_run_steps(self, &call, num_steps, prepare);
   }
-  while (held.count) PyBuffer_Release(held.view + --held.count);
+  core_release(&held);
+  PyBuffer_Release(&view);
   return failed < 0 ? NULL : PyLong_FromLong(core_end_watch(self) | (failed > 0) << 2);
 }

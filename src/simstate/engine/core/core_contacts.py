@@ -18,9 +18,9 @@ Array = NDArray[Any]
 
 SLOTS = (
     "air_time", "contact_time", "last_air_time", "last_contact_time",
-    "greatest_force", "force_history_w",
+    "greatest_force",
 )  # fmt: skip
-"""The memory of a contact sensor, in the order that the core takes it."""
+"""The memory of each element, in the order that the core takes it."""
 
 
 def make_contacts(
@@ -42,7 +42,7 @@ def make_contacts(
         singles: MuJoCo's sensors of the strongest contacts; of the same shape.
         threshold: a net force above it counts as touching [N].
         every_step: whether it looks at each step of a call, or at the last alone.
-        slots: the live memory by name, as SLOTS, float64; (num_worlds, elements), and
+        slots: the live memory by name, SLOTS, float64, (num_worlds, elements), and
             force_history_w (num_worlds, past, elements, 3).
         shown: what the evaluations of a scheme of simstate's have shown so far: the
             latest net force by each element, (num_worlds, elements, 3); the greatest
@@ -54,9 +54,10 @@ def make_contacts(
         (*columns.shape, past),
         every_step,
         threshold,
-        np.ascontiguousarray(sensors, np.int32),
-        np.ascontiguousarray(columns, np.int32),
-        np.ascontiguousarray(singles, np.int32),
-        *(slots[name] for name in SLOTS),
-        *shown,
+        (
+            *(np.ascontiguousarray(x, np.int32) for x in (sensors, columns, singles)),
+            *(slots[name] for name in SLOTS),
+            slots["force_history_w"] if past else None,
+            *shown,
+        ),
     )

@@ -70,8 +70,10 @@ def cast(batch: CoreBatch, rays: CarriedRays, with_normals: bool) -> Hits:
         ),
         rays.pos,
         rays.max_distance,
-        rays.parents,
-        *(rays.origins, rays.directions, groups, distance, geom, height, normal),
+        (
+            rays.parents,
+            *(rays.origins, rays.directions, groups, distance, geom, height, normal),
+        ),
     )
     batch.check(None, failed)
     return Hits(distance, geom, height, normal)

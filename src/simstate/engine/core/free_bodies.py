@@ -21,7 +21,7 @@ def describe(qpos: Array, qvel: Array, com: Array) -> Array:
     or 1, 3) is from the body's origin, body axes [m].
     """
     out = np.empty((len(qpos), 18))
-    library.module().free_bodies(len(qpos), qpos, qvel, com, out)
+    library.module().free_bodies(len(qpos), (qpos, qvel, com, out))
     return out
 
 
@@ -35,4 +35,4 @@ def to_world(
     a number is not finite.
     """
     module = library.module()
-    return bool(module.body_loads(len(qpos), turned, qpos, force, moment, out))
+    return bool(module.body_loads(len(qpos), turned, (qpos, force, moment, out)))

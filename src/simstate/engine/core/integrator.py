@@ -18,10 +18,9 @@ from simstate.engine.core.scheme import (
     ATTITUDES,
     MassArrays,
     TableauLike,
-    activation_range,
+    layout_entries,
     mass_entries,
     optional_row,
-    position_layout,
     tableau_arrays,
 )
 from simstate.engine.stage import Seen
@@ -112,8 +111,7 @@ class Integrator:
         self._keep = (loads, processes, masses)
         description = {
             **tableau_arrays(tableau, attitude),
-            **position_layout(batch.model),
-            **activation_range(batch.model),
+            **layout_entries(batch.model),
             **mass_entries(batch, masses),
             "evaluations": self.evaluations,
             "processes": tuple((one.value, one.rate) for one in processes),
@@ -165,7 +163,7 @@ class Integrator:
         Writes what `step` writes.
         """
         ids = self.batch.ids(ids)
-        self.batch.check(ids, self._core.move(ids, h, refresh, _row(calls)))
+        self.batch.check(ids, self._core.run(ids, 0.0, h, 0, refresh, _row(calls)))
 
 
 class AdaptiveIntegrator(Integrator):
@@ -298,8 +296,7 @@ class AdaptiveIntegrator(Integrator):
         Writes what `step` writes, and `step_size`, `accepted`, `rejected`, `stuck`. A
         world that is stuck is somewhere on its way: put it back.
         """
-        budget, row = _budget(calls), _row(calls)
-        self._run(ids, lambda x: self._core.advance(x, span, budget, refresh, row))
+        self._run(ids, span, None, refresh, calls)
         return self.stuck if self.stuck.any() else None
 
     def attempt(
@@ -315,12 +312,19 @@ class AdaptiveIntegrator(Integrator):
         each. Writes what `advance` writes.
         """
         self._elapsed[:] = 0.0
-        budget, row = _budget(calls), _row(calls)
-        self._run(ids, lambda x: self._core.attempt(x, limit, budget, refresh, row))
+        self._run(ids, 0.0, limit, refresh, calls)
         return self._elapsed, self.stuck
 
-    def _run(self, ids: Array | None, call: Callable[[Array | None], int]) -> None:
+    def _run(
+        self,
+        ids: Array | None,
+        span: float,
+        limit: Array | None,
+        refresh: bool,
+        calls: EvaluationCalls | None,
+    ) -> None:
         """Call the core until no world has been left on its way."""
+        budget, row = _budget(calls), _row(calls)
         ids = self.batch.ids(ids)
         rows = slice(None) if ids is None else ids
         self._start[rows] = self.batch.bind("time")[rows]
@@ -328,7 +332,8 @@ class AdaptiveIntegrator(Integrator):
         self._unfinished[:] = False
         self.stuck[:] = False
         while True:
-            self.batch.check(ids, call(ids))
+            failed = self._core.run(ids, span, limit, budget, refresh, row)
+            self.batch.check(ids, failed)
             if not self._unfinished.any():
                 break
             ids = np.flatnonzero(self._unfinished).astype(np.int32)

@@ -106,7 +106,7 @@ class CoreLoad:
         """Return what the compiled module takes."""
         samples = self.samples
         return (
-            *(self.kind, self.segment, self.frame, self.bodies, self.parameters),
-            *(len(self.parameters), self.table),
+            *(self.kind, self.segment, self.frame, len(self.parameters)),
+            (self.bodies, self.parameters, self.table),
             None if samples is None else (samples.points, samples.values),
         )

@@ -47,8 +47,16 @@ def jacobians(
     out = np.empty((worlds, count, 6, dofs))
     library.module().jacobians(
         (worlds, count, dofs, pos.shape[1], subtree_com.shape[1]),
-        *(cdof, pos, subtree_com, moves),
-        *(points.elements, points.bodies, points.roots, out),
+        (
+            cdof,
+            pos,
+            subtree_com,
+            moves,
+            points.elements,
+            points.bodies,
+            points.roots,
+            out,
+        ),
     )
     return out
 
@@ -57,5 +65,5 @@ def entries(rows: Array, places: Array) -> Array:
     """The numbers of each row at `places`, int32, −1: zero; (worlds, *places.shape)."""
     worlds, width = rows.shape
     out = np.empty((worlds, *places.shape))
-    library.module().entries((worlds, width, places.size), rows, places, out)
+    library.module().entries((worlds, width, places.size), (rows, places, out))
     return out

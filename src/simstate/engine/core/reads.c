@@ -104,7 +104,6 @@ static void run_read(const core_read* r, int world, double* out) {
     case CORE_POSE:
       poses(r, &x, out);
       break;
-    case CORE_LIN_VEL:
     case CORE_VEL:
       velocities(r, &x, out);
       break;
@@ -120,13 +119,9 @@ static void run_read(const core_read* r, int world, double* out) {
   }
 }
 
-void core_run_reads(const core_read* read, int num_reads, int num_worlds, double* out) {
+void core_run_read(const core_read* read, int num_worlds, double* out) {
+  size_t size = (size_t)read->count * (size_t)read->width;
   for (int world = 0; world < num_worlds; world++) {
-    double* segment = out;
-    for (int j = 0; j < num_reads; j++) {
-      size_t size = (size_t)read[j].count * (size_t)read[j].width;
-      run_read(read + j, world, segment + (size_t)world * size);
-      segment += size * (size_t)num_worlds;
-    }
+    run_read(read, world, out + (size_t)world * size);
   }
 }

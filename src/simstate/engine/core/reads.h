@@ -8,11 +8,10 @@ typedef enum {
   CORE_TAKE = 0,         /* some numbers of each element: positions, joints */
   CORE_QUAT = 1,         /* orientations, wxyz */
   CORE_POSE = 2,         /* positions and orientations */
-  CORE_LIN_VEL = 3,      /* velocities of points, world axes */
-  CORE_VEL = 4,          /* the same, then angular velocities */
-  CORE_LIN_VEL_B = 5,    /* velocities of points, along the base's axes */
-  CORE_ANG_VEL_B = 6,    /* angular velocities, along the base's axes */
-  CORE_DIRECTION_B = 7,  /* a vector of the world, along the base's axes */
+  CORE_VEL = 3,          /* velocities of points, then angular ones, world axes */
+  CORE_LIN_VEL_B = 4,    /* velocities of points, along the base's axes */
+  CORE_ANG_VEL_B = 5,    /* angular velocities, along the base's axes */
+  CORE_DIRECTION_B = 6,  /* a vector of the world, along the base's axes */
 } core_read_kind;
 
 /* Rows of a field. */
@@ -32,7 +31,7 @@ typedef struct {
   const int *element, *body, *root;
 } core_read;
 
-/* Computes them all; out has each quantity after the other, (worlds, count, width). */
-void core_run_reads(const core_read* read, int num_reads, int num_worlds, double* out);
+/* Computes it; out has (worlds, count, width) numbers. */
+void core_run_read(const core_read* read, int num_worlds, double* out);
 
 #endif

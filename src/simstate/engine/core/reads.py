@@ -1,4 +1,4 @@
-"""Quantities of frames that are read together, in one pass over the worlds.
+"""Quantities of frames, each computed in one pass over the worlds.
 
 The formulas are those of `simstate.entity.frame_quantities`; here they are in C
 (reads.c), and tests hold the two against each other. The arrays are the batch's live
@@ -7,9 +7,9 @@ ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,12 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from simstate.base.errors import InvalidInputError
 from simstate.engine.core import library
 
-if TYPE_CHECKING:
-    from simstate.engine.core import _core
-
 Array = NDArray[Any]
 
-_TAKE, _QUAT, _POSE, _LIN_VEL, _VEL, _LIN_VEL_B, _ANG_VEL_B, _DIRECTION_B = range(8)
+_TAKE, _QUAT, _POSE, _VEL, _LIN_VEL_B, _ANG_VEL_B, _DIRECTION_B = range(7)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,15 +50,21 @@ class Read:
     bodies: Array | None = None
     roots: Array | None = None
 
-    def as_tuple(self) -> tuple[Any, ...]:
-        """Return the arguments of the compiled module."""
+    def writer(self, num_worlds: int) -> Callable[[NDArray[np.float64]], None]:
+        """Return a function that writes the quantity of all worlds into an array.
+
+        The array has (num_worlds, count, width) numbers in any shape. The arrays that
+        the quantity is computed from are read at each call.
+        """
         com = None if self.motion is None else self.motion.subtree_com
         cvel = None if self.motion is None else self.motion.cvel
-        return (
-            *(self.kind, self.count, self.width, self.each, self.first, self.base),
-            *(self.source, self.quat, com, cvel, self.local),
-            *(self.elements, self.bodies, self.roots),
-        )
+        numbers = (self.kind, self.count, self.width, self.each, self.first, self.base)
+        sources = (self.source, self.quat, com, cvel, self.local)
+        ids = (self.elements, self.bodies, self.roots)
+        try:
+            return library.module().Reads(num_worlds, numbers, sources, ids).run
+        except ValueError as error:
+            raise InvalidInputError(str(error), name="reads") from None
 
 
 def take(
@@ -118,7 +121,6 @@ def vel_w(
     motion: BodyMotion,
     bodies: ArrayLike,
     roots: ArrayLike,
-    linear_only: bool = False,
 ) -> Read:
     """Velocities at positions [m/s], then angular ones [rad/s], world axes.
 
@@ -126,7 +128,7 @@ def vel_w(
     """
     elements, where = _ids(ids), _ids(bodies)
     return Read(
-        *((_LIN_VEL, len(elements), 3) if linear_only else (_VEL, len(elements), 6)),
+        *(_VEL, len(elements), 6),
         source=pos,
         motion=motion,
         elements=elements,
@@ -161,47 +163,6 @@ def ang_vel_b(body: int, motion: BodyMotion, xquat: Array, base: int) -> Read:
 def direction_b(direction: Array, xquat: Array, base: int) -> Read:
     """A vector of the world, (num_worlds or 1, 3), along the base's axes."""
     return Read(*(_DIRECTION_B, 1, 3), base=base, source=direction, quat=xquat)
-
-
-class Reads:
-    """Quantities that are computed together.
-
-    Args:
-        num_worlds: the number of worlds.
-        reads: the quantities; the arrays that they name are read at each run.
-    """
-
-    def __init__(self, num_worlds: int, reads: Sequence[Read]) -> None:
-        try:
-            make = library.module().Reads
-            self._core: _core.Reads = make(
-                num_worlds, tuple(read.as_tuple() for read in reads)
-            )
-        except ValueError as error:
-            raise InvalidInputError(str(error), name="reads") from None
-        self.write: Callable[[NDArray[np.float64]], None] = self._core.run
-        """`write(into)` writes all quantities, one after the other, into an array."""
-        self._shapes = [(num_worlds, read.count, read.width) for read in reads]
-        ends = np.cumsum([int(np.prod(shape)) for shape in self._shapes])
-        self.size = int(ends[-1]) if len(ends) else 0
-        """The number of numbers of all quantities in all worlds."""
-        self._parts = [
-            slice(int(end) - int(np.prod(shape)), int(end))
-            for shape, end in zip(self._shapes, ends, strict=True)
-        ]
-
-    def run(self, into: NDArray[np.float64] | None = None) -> list[NDArray[np.float64]]:
-        """All quantities, each (num_worlds, count, width), in separate memory.
-
-        With `into`, of shape (size,), they are views of it: memory that is used again
-        costs half the time, but what was read before is overwritten.
-        """
-        numbers = np.empty(self.size) if into is None else into
-        self.write(numbers)
-        return [
-            numbers[part].reshape(shape)
-            for part, shape in zip(self._parts, self._shapes, strict=True)
-        ]
 
 
 def _ids(values: ArrayLike) -> Array:

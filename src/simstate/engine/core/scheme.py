@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from simstate.base.errors import InvalidInputError
 from simstate.engine.core.batch import Array, CoreBatch
+from simstate.engine.field_layout import activation_range, joint_layout
 
 ATTITUDES = {"manifold": 0, "high_order": 1, "lie": 2}
 """The attitude modes, as the core numbers them."""
@@ -77,40 +78,15 @@ def optional_row(row: Sequence[float] | None) -> np.ndarray[Any, Any] | None:
     return None if row is None else np.array(row, np.float64)
 
 
-def position_layout(model: mujoco.MjModel) -> dict[str, Any]:
-    """Return the columns of scalars and quaternions in qpos and of their rates."""
-    flat: list[tuple[int, int]] = []
-    quats: list[tuple[int, int]] = []
-    free, ball = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
-    for joint in range(model.njnt):
-        q, v = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
-        kind = int(model.jnt_type[joint])
-        numbers = {free: 3, ball: 0}.get(kind, 1)
-        flat += [(q + k, v + k) for k in range(numbers)]
-        if kind in (free, ball):
-            quats.append((q + numbers, v + numbers))
-    tables = {
-        name: np.array(pairs, np.int32).reshape(-1, 2)
-        for name, pairs in (("flat", flat), ("quat", quats))
-    }
-    return {
-        f"{name}_{part}": np.ascontiguousarray(table[:, k])
-        for name, table in tables.items()
-        for k, part in enumerate(("qpos", "qvel"))
-    }
-
-
-def activation_range(model: mujoco.MjModel) -> dict[str, Any]:
-    """Return the limits of each activation, if any is limited."""
-    if not model.na or not np.any(model.actuator_actlimited):
-        return {"act_low": None, "act_high": None}
-    low, high = np.full(model.na, -np.inf), np.full(model.na, np.inf)
-    for actuator in np.flatnonzero(model.actuator_actlimited):
-        first = model.actuator_actadr[actuator]
-        if first >= 0:
-            part = slice(first, first + model.actuator_actnum[actuator])
-            low[part], high[part] = model.actuator_actrange[actuator]
-    return {"act_low": low, "act_high": high}
+def layout_entries(model: mujoco.MjModel) -> dict[str, Any]:
+    """Return the columns of scalars and quaternions, and the limits of activations."""
+    entries: dict[str, Any] = {}
+    for name, pairs in zip(("flat", "quat"), joint_layout(model), strict=True):
+        table = np.array(pairs, np.int32).reshape(-1, 2).T
+        entries[f"{name}_qpos"], entries[f"{name}_qvel"] = table.copy()
+    limits = activation_range(model) or (None, None)
+    entries["act_low"], entries["act_high"] = limits
+    return entries
 
 
 @dataclass(frozen=True, eq=False)
