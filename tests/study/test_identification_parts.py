@@ -13,18 +13,18 @@ import torch
 from simstate import Simulation
 from simstate.base.errors import InvalidInputError
 from simstate.record import LogColumn
-from simstate.study.identification.fit import FittedParameters, fitted_model
 from simstate.study.identification.fit_report import draw_curves, write_report
+from simstate.study.identification.fitted_model import fitted_model
+from simstate.study.identification.fitted_parameters import FittedParameters
 from simstate.study.identification.free_parameters import FreeParameter, parse_free
 from simstate.study.identification.information import information, reduced
 from simstate.study.identification.signals import Signal, Signals
-from simstate.study.identification.windows import (
+from simstate.study.identification.window_states import (
     States,
-    Windows,
-    cut_windows,
     measured_states,
     state_noise,
 )
+from simstate.study.identification.windows import Windows, cut_windows
 
 STEP = 0.01
 

@@ -36,6 +36,8 @@ from simstate.study.identification.windows import Windows, cut_windows
 
 Array = NDArray[np.float64]
 
+_ROUNDING = 1e-8
+"""Effects below this part of a column's deviation are those of rounding."""
 _JUMP = 3.0
 """Samples whose noise is increased by more than this factor are reported."""
 
@@ -249,10 +251,10 @@ def _without_effect(
     predicted = predictor.predict(thetas, repeated, signs)
     predicted.check_finite(part)
     outputs = predicted.outputs
+    sizes = [max(float(samples.values.std()), 1e-9) for samples in part.samples]
     misfit = np.zeros(columns)
-    for values, samples in zip(outputs, part.samples, strict=True):
-        ratio = (values - samples.values) / max(float(samples.values.std()), 1e-9)
-        misfit += (ratio**2).mean(axis=(1, 2))
+    for values, samples, size in zip(outputs, part.samples, sizes, strict=True):
+        misfit += (((values - samples.values) / size) ** 2).mean(axis=(1, 2))
     for k in range(actuators):
         if misfit[1 + len(parameters) + k] < 0.1 * misfit[0]:
             name = str(scene.model.actuator(k).name).rpartition("/")[2]
@@ -265,7 +267,10 @@ def _without_effect(
     return [
         one.name
         for k, one in enumerate(parameters)
-        if all(np.array_equal(values[k + 1], values[0]) for values in outputs)
+        if all(
+            np.allclose(values[k + 1], values[0], rtol=0, atol=_ROUNDING * size)
+            for values, size in zip(outputs, sizes, strict=True)
+        )
     ]
 
 
