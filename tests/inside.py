@@ -267,16 +267,16 @@ def advance_within(integrator_: Any, span: float, budget: int) -> None:
 def after_warp_forward(
     monkeypatch: pytest.MonkeyPatch, change: Callable[[Any], None]
 ) -> None:
-    """Call a function with the engine after each forward pass of warp."""
-    from simstate.engine.warp import WarpEngine  # loads Warp
+    """Call a function with warp's data after each forward pass."""
+    from simstate.engine.warp_passes import WarpPasses  # loads Warp
 
-    own = WarpEngine._compute_forward  # pyright: ignore[reportPrivateUsage]
+    own = WarpPasses._forward  # pyright: ignore[reportPrivateUsage]
 
-    def changed(engine: Any) -> None:
-        own(engine)
-        change(engine)
+    def changed(passes: Any) -> None:
+        own(passes)
+        change(passes._data)
 
-    monkeypatch.setattr(WarpEngine, "_compute_forward", changed)
+    monkeypatch.setattr(WarpPasses, "_forward", changed)
 
 
 def set_free_memory(
@@ -686,17 +686,17 @@ def size_of(drawing: Any) -> float:
 
 def forget_renderers() -> None:
     """Forget the renderers of all worlds."""
-    from simstate.view import renderers
+    from simstate.view import offscreen
 
-    renderers._kept.clear()  # pyright: ignore[reportPrivateUsage]
+    offscreen._kept.clear()  # pyright: ignore[reportPrivateUsage]
 
 
 def remove_opengl(monkeypatch: pytest.MonkeyPatch) -> None:
     """Draw as where no OpenGL library works, before the user was informed."""
-    from simstate.view import opengl, renderers
+    from simstate.view import offscreen, opengl
 
     monkeypatch.setattr(opengl, "_contexts", [None])
-    monkeypatch.setattr(renderers, "_noted", set())
+    monkeypatch.setattr(offscreen, "_noted", set())
 
 
 def opengl_candidates() -> list[str]:

@@ -448,3 +448,16 @@ def test_a_write_to_a_derived_field_is_rejected_by_the_next_call():
         check.qpos[:], check.qvel[:] = sim.data.qpos[1], sim.data.qvel[1]
         mujoco.mj_kinematics(sim.model, check)
         np.testing.assert_allclose(sim.data.xpos[1].numpy(), check.xpos, atol=1e-12)
+
+
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_a_write_to_masses_that_all_worlds_share_leaves_the_model_alone(num_envs):
+    sim = make(num_envs)
+    data = robot_of(sim).data
+    before = data.body_mass.clone()
+    data.body_mass[0] *= 3.0
+    with pytest.raises(InvalidInputError):
+        _ = data.body_mass
+    assert torch.equal(data.body_mass, before)
+    ids = list(robot_of(sim).index.bodies.ids)
+    assert torch.equal(sim.expand("body_mass")[:, ids], before)

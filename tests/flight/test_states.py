@@ -288,7 +288,7 @@ def test_radians_next_to_degrees():
     for wrong, name in (
         (
             lambda: flight.set_state(omegas_BP1__E=spin[None], ang_vel_b=spin[None]),
-            "ang_vel_b",
+            "angular velocity",
         ),
         (lambda: make(ang_vel_b=spin), "angular velocity"),
         (lambda: make(roll_pitch_yaw=turn), "attitude"),

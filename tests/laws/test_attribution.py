@@ -74,9 +74,8 @@ def test_native_needs_no_such_note():
 
 
 def test_what_we_do_differently_fails(monkeypatch):
-    def wrong(engine):
-        qacc = engine.warp_data.qacc
-        qacc.assign(qacc.numpy() * 1.01)
+    def wrong(data):
+        data.qacc.assign(data.qacc.numpy() * 1.01)
 
     after_warp_forward(monkeypatch, wrong)
     report = oracles.check(scene(SUNK), "warp")

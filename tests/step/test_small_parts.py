@@ -1,6 +1,7 @@
 """Small parts of the steppers, each next to another way to compute it."""
 
 import math
+import warnings
 
 import mujoco
 import numpy as np
@@ -10,14 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.interpolate import CubicHermiteSpline
 from scipy.spatial.transform import Rotation
-from tests.inside import worlds_of
+from tests.inside import ledger_of, worlds_of
 
 from simstate import InvalidInputError, Simulation, integrate
 from simstate.step.conservation import ConservationReport, conservative_model, panels
-from simstate.step.crossing import find_crossing, first_change, turning_point
-from simstate.step.crossings import PeriodicTask, check_multiple
+from simstate.step.crossings import find_crossing, first_change, turning_point
 from simstate.step.dense_output import DenseOutput
-from simstate.step.touching import can_touch, touching_geoms
+from simstate.step.processes import finite_worlds
+from simstate.step.timeline_events import PeriodicTask, check_multiple
+from simstate.step.touchable_geoms import can_touch, touching_geoms
 
 VALUES = st.floats(-3, 3).map(lambda x: round(x, 3))
 
@@ -511,3 +513,40 @@ def test_orders_compare_each_step_with_the_half_of_it():
     assert found.order["velocity"] == pytest.approx(wished[1], rel=1e-6)
     assert "attitude" not in found.order
     assert found.quaternion_norm.tolist() == [0.0] * 6
+
+
+# Worlds that diverged, and worlds that are fast.
+
+
+class Still(integrate.Process):
+    """A process that stays as it is."""
+
+    def rate(self, t, sim):
+        return torch.zeros_like(self.value)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1.1e10, -1.1e10])
+def test_worlds_with_huge_numbers_of_either_sign_are_not_finite(value):
+    sim = Simulation(mujoco.MjModel.from_xml_string(TWO), 5, integrator=integrate.RK4())
+    process = Still("wind", [0.0, 0.0])
+    sim.add_process(process)
+    sim.data.qpos[1, 3], sim.data.qvel[3, 10] = value, value
+    process.value[4, 1] = value
+    sim.data.qpos[0, 2], sim.data.qvel[2, 0] = -1e10, 1e10  # just allowed
+    found = finite_worlds(ledger_of(sim))
+    assert found.tolist() == [True, False, True, False, False]
+
+
+@pytest.mark.parametrize(("speed", "warns"), [(999.5, False), (-1000.5, True)])
+def test_a_warning_comes_with_a_kilometre_per_second(speed, warns):
+    without = TWO.replace("<option ", '<option gravity="0 0 0" ')
+    sim = Simulation(
+        mujoco.MjModel.from_xml_string(without), 2, integrator=integrate.DP54()
+    )
+    sim.add_force(integrate.PointMassGravity(4e14, (0.0, 0.0, -7e6)))
+    sim.data.qvel[1, 3] = speed
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        sim.step()
+        sim.step()
+    assert len(caught) == warns

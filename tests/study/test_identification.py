@@ -308,7 +308,7 @@ def test_mass_that_acts_on_rounding_only_has_no_effect():
     """The mass of a fixed body moves the centre that MuJoCo's velocities refer to."""
     log = cartpole(0, 2.0).log
     scene = SceneCfg(entities={"robot": EntityCfg(model="cartpole")}, timestep=None)
-    with pytest.raises(InvalidInputError, match="body rail mass changes nothing"):
+    with raises(InvalidInputError, name="body rail mass"):
         study.identify(scene, log, "body rail: mass", num_threads=1)
 
 

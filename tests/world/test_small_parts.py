@@ -140,11 +140,14 @@ class Ledger:
     """What gathered rows need of a ledger."""
 
     def __init__(self):
-        self.added, self.observed, self.follow = [], 0, None
+        self.added, self.observed, self.connected = [], 0, None
         self.watch = SimpleNamespace(add=lambda *args: self.added.append(args))
 
     def observe(self):
         self.observed += 1
+
+    def connect_rows(self, rows):
+        self.connected = rows
 
 
 class Engine:
@@ -201,7 +204,7 @@ def test_gathered_rows_and_fields_follow_each_other():
     rows.collect()
     assert float(engine.fields["qvel"][2, 0]) == 6.0
     engine.fields["time"][0] = 4.0
-    assert ledger.follow == rows.follow
+    assert ledger.connected is rows
     rows.follow()
     assert torch.equal(state, engine.state)
     engine.fields["time"][1] = 8.0

@@ -264,3 +264,29 @@ def test_actions_have_memory_and_resets_of_their_own():
     env.reset(env_ids=[2])
     assert second.resets.tolist() == [1, 1, 2]
     assert float(second.seen[2]) == 0.0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool])
+@pytest.mark.parametrize("shape", [(2,), (2, 3), (1, 1, 2)])
+def test_memory_of_any_shape_is_restored_before_it_is_asked_for(shape, dtype):
+    """Each number of each world counts the steps from a value of its own."""
+
+    def kept(env):
+        memory = env.memory("kept", shape, dtype=dtype, reset=None)
+        first = env.memory("first", dtype=torch.bool, reset=None)
+        numbers = torch.arange(memory.numel()).view_as(memory)
+        memory[~first] = (numbers % 3).to(dtype)[~first]
+        first |= True
+        memory.copy_((memory.double() + 1).to(dtype))
+        return memory.double().flatten(1).sum(dim=1)
+
+    one, other = cartpole(3, counts=kept), cartpole(3, counts=kept)
+    for _ in range(2):
+        one.step(still(one))
+    saved = one.snapshot()
+    other.restore(saved)
+    name = "env/reward/counts/kept"
+    assert tuple(saved.slots[name].shape) == (3, *shape)
+    assert torch.equal(other.snapshot().slots[name], saved.slots[name])
+    assert other.snapshot().slots[name].dtype == dtype
+    assert torch.equal(one.step(still(one))[1], other.step(still(other))[1])

@@ -255,3 +255,15 @@ def test_one_point_for_many_velocities():
     velocities = points.move_velocity([1.0, 0.0, 0.0], FORCES, OFFSET)
     turning = np.cross(FORCES, OFFSET)
     np.testing.assert_allclose(velocities, np.array([1.0, 0.0, 0.0]) + turning)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_rotations_have_the_dtype_of_what_they_are_given(dtype):
+    velocity = torch.tensor([20.0, 5.0, 4.0], dtype=dtype)
+    found = wind_angles.R_pas("body", "wind", velocity_b=velocity)
+    assert found.dtype == dtype
+    attitude = wind_angles.R_pas("body", "stability", velocity_b=velocity)
+    other = wind_angles.R_pas("earth", "body", R_pas_E_to_B=attitude)
+    assert other.dtype == dtype
+    torch.testing.assert_close(other, attitude)
+    assert wind_angles.R_pas("body", "body").shape == (3, 3)
