@@ -28,7 +28,6 @@ HOOKS = {
     "flight/free_flight.py: turbulence.conditions": "a process gets its environment",
     "view/server.py: module.serve": "viser offers no other way to check a token",
     "view/server.py: server.request_share_url": "viser would open a tunnel",
-    "step/mass.py: slot.on_write": "masses become state when they first flow",
 }
 """Functions that are assigned to attributes of other objects, and the reasons."""
 
@@ -47,8 +46,7 @@ CHANGES = {
     "step/forcing.py: ledger.open[-1].evaluating": "likewise",
     "step/mass.py: slot.initial": "masses become state when they first flow",
     "step/mass.py: slot.reset": "likewise",
-    "step/mass.py: slot.on_write": "likewise",
-    "step/mass.py: slot.companions": "likewise",
+    "step/mass.py: slot.companion": "likewise",
     "step/mass.py: self._flow.empty": "a block and its mass flow are of one module",
     "step/rollout_stepper.py: self._engine.kept_writes": "as a step of the core",
     "world/calls.py: call.failed": "a flag of the open call",

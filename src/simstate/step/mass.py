@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError
-from simstate.base.ids import Selection
 from simstate.step.flat_state import FlatState
 from simstate.step.stages import Stages
 from simstate.world import Slot
@@ -46,15 +45,8 @@ class MassFlow:
             slot.name.replace("model/", "at_reset/"), slot.shape, slot.tensor.dtype,
             reset=None, initial=slot.tensor, optional=True, unit=slot.unit,
         )  # fmt: skip
-
-        def keep(rows: Selection | None) -> None:
-            if self.worlds.ledger.is_stepping:
-                return  # an action, which a reset undoes
-            index = slice(None) if rows is None else rows.index
-            at_reset.tensor.data[index] = slot.tensor[index]
-
         slot.initial, slot.reset = at_reset.tensor, "initial"
-        slot.on_write, slot.companions = keep, (at_reset.name,)
+        slot.companion = at_reset
         return at_reset.tensor
 
     @property

@@ -99,12 +99,13 @@ class Ledger(Registry):
             self._refuse_while_evaluating(slot)
             if slot.check is not None:
                 slot.check(write.values, write.rows, write.columns)
-        alone = len(writes) == 1 and slots[0].on_write is None
+        alone = len(writes) == 1 and slots[0].companion is None
         if alone or self.open:
             self._write(writes, trees)
             return
         slots = list(dict.fromkeys(slots))
-        names = [name for slot in slots for name in (slot.name, *slot.companions)]
+        names = [slot.name for slot in slots]
+        names += [slot.companion.name for slot in slots if slot.companion is not None]
         self.run_saving(names, "a write", self._write, writes, trees)
 
     def write_array(
@@ -117,12 +118,12 @@ class Ledger(Registry):
         """Write checked numbers that are in NumPy's memory; as `write`.
 
         NumPy's calls take a fraction of torch's time, which matters for few worlds. The
-        slot is on the host and has neither a check nor companions. `values` may be a
+        slot is on the host and has neither a check nor a companion. `values` may be a
         view of the slot. `rows` are the worlds; None: all of them.
         """
         assert slot.array is not None
         assert slot.check is None
-        assert slot.on_write is None
+        assert slot.companion is None
         if self.open:
             self.calls.recover()
         if self._rows is not None:  # writes to copied rows come first
@@ -145,8 +146,8 @@ class Ledger(Registry):
                 slot.array[_host_place(rows, columns)] = values.detach().numpy()
             else:
                 assign(slot.tensor.data, rows.index, columns, values)
-            if slot.on_write is not None:
-                slot.on_write(rows)
+            if slot.companion is not None:
+                slot.follow_write(slot.companion, rows, self.is_stepping)
         if self._rows is not None:
             self._rows.follow()
 
@@ -214,8 +215,8 @@ class Ledger(Registry):
         reason = f"a write to {watched.label}"
         self._derived.write(watched.stage, None, reason, watched.has_parameters)
         for slot in watched.slots:
-            if slot.on_write is not None:
-                slot.on_write(None)
+            if slot.companion is not None:
+                slot.follow_write(slot.companion, None, self.is_stepping)
         self.watch.record(watched, version)
 
     def _refuse_while_evaluating(self, slot: Slot) -> None:

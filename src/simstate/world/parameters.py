@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -65,10 +64,9 @@ class ModelParameters(ReadOwner):
             optional=True,
         )
         if name in engine.constants:
-            by_hand = ledger.memory(
+            slot.companion = ledger.memory(
                 f"by_hand/{name}", dtype=torch.bool, reset=None, optional=True
             )
-            slot.on_write, slot.companions = _marks(by_hand.tensor), (by_hand.name,)
             slot.computed = True
         if name in CONSTANT_INPUTS:
             self._followed[name] = tensor.detach().clone()
@@ -196,12 +194,3 @@ class ModelParameters(ReadOwner):
 def _rows(env_ids: Tensor | None) -> Any:
     """Return worlds as an index of a NumPy array; None: all."""
     return slice(None) if env_ids is None else env_ids.cpu().numpy()
-
-
-def _marks(by_hand: Tensor) -> Callable[[Selection | None], None]:
-    """Return a function that marks a constant as written by hand in some worlds."""
-
-    def mark(rows: Selection | None) -> None:
-        by_hand.data[slice(None) if rows is None else rows.index] = True
-
-    return mark

@@ -59,16 +59,25 @@ class Slot:
     """True if a snapshot may lack it, which then means `initial`."""
     unit: str = ""
     axes: str = ""
-    on_write: Callable[[Selection | None], None] | None = None
-    """Called after writes by a user, with the worlds; None: any world may have
-    changed."""
+    companion: Slot | None = None
+    """A slot that follows what a user writes; see `follow_write`."""
     check: Callable[[Tensor, Selection | None, Index | None], None] | None = None
     """Raises at values that no world may have, whoever writes them; shape (n, …), of
     these worlds, None: of all."""
-    companions: tuple[str, ...] = ()
-    """The names of slots that `on_write` changes."""
     computed: bool = False
     """True if the engine computes it from parameters unless it is written."""
+
+    def follow_write(self, companion: Slot, rows: Selection | None, late: bool) -> None:
+        """Record in the companion that a user wrote to some worlds; None: any.
+
+        A companion of booleans marks them. Another one gets the values, unless `late`:
+        those of an action within a step are not what a reset restores.
+        """
+        index = slice(None) if rows is None else rows.index
+        if companion.tensor.dtype == torch.bool:
+            companion.tensor.data[index] = True
+        elif not late:
+            companion.tensor.data[index] = self.tensor[index]
 
     @property
     def shape(self) -> tuple[int, ...]:

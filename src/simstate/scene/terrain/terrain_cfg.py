@@ -56,10 +56,13 @@ class TerrainCfg:
                 f"{self.resolution} and {self.size}.",
                 name="resolution",
             )
-        if not self.border >= 0.0 or not self.kinds:
+        if not self.border >= 0.0:
             raise InvalidInputError(
-                "A terrain needs border ≥ 0 and at least one kind.", name="border"
+                f"The border of a terrain must be ≥ 0 m, got {self.border}.",
+                name="border",
             )
+        if not self.kinds:
+            raise InvalidInputError("A terrain needs at least one kind.", name="kinds")
         for kind in self.kinds:
             known = (*GENERATORS, *BOX_GENERATORS)
             if isinstance(kind, str) and kind not in known:

@@ -147,8 +147,6 @@ def _signal(sim: Simulation, column: LogColumn, notes: list[str]) -> Signal:
     short = {name.rpartition("/")[2]: name for name in sensors}
     if column.name in short:
         places = sensors[short[column.name]]
-        names = column.names or tuple(map(str, range(len(places))))
-        wanted = Contract()
         picked = _by_order(column, places)
         addresses = _sensor_addresses(sim.model, short[column.name])
         chosen = tuple(addresses[k] for k in range(len(picked)))
