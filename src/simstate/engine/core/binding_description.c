@@ -27,7 +27,7 @@ static int read_double(PyObject* dict, const char* key, double* to) {
 
 static int read_scheme(integrator_object* self, PyObject* dict) {
   core_scheme* s = &self->in.scheme;
-  int attitude;
+  int attitude = 0;
   Py_ssize_t n;
   const core_entry weights[] = {CORE_ANY("b", 'd', &s->b, &n)};
   if (!CORE_TAKE_ALL(&self->views, dict, weights)) return 0;
@@ -249,7 +249,7 @@ static int read_masses(integrator_object* self, PyObject* dict) {
 static int read_touch(integrator_object* self, PyObject* dict) {
   core_integrator* in = &self->in;
   Py_ssize_t num_sides;
-  int can_touch;
+  int can_touch = 0;
   const core_entry entry[] = {CORE_IDS("touching_geoms", -1, 0, &in->pairs.pair,
                                        in->shared->ngeom, &num_sides)};
   if (!CORE_TAKE_ALL(&self->views, dict, entry) ||
