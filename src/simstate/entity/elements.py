@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic, NoReturn, Protocol, Self, TypeVar, overload
+from typing import Any, NoReturn, Protocol
 
 from simstate.base.errors import UnknownNameError, unknown_name
 from simstate.scene import EntityIndex
@@ -12,7 +12,6 @@ from simstate.scene.index import Elements
 
 Patterns = str | Sequence[str]
 """A name or a regular expression, or several."""
-T = TypeVar("T", covariant=True)
 
 
 class _Indexed(Protocol):
@@ -20,20 +19,20 @@ class _Indexed(Protocol):
     def index(self) -> EntityIndex: ...
 
 
-class ElementAttribute(Generic[T]):
-    """A read-only attribute that follows from the addresses of an entity's elements."""
+class ElementAttribute:
+    """A read-only attribute that follows from the addresses of an entity's elements.
 
-    def __init__(self, compute: Callable[[EntityIndex], T]) -> None:
+    The class that has it declares its type: a type checker then takes it for a plain
+    attribute, as the protocols of other simulators require.
+    """
+
+    def __init__(self, compute: Callable[[EntityIndex], object]) -> None:
         self._compute = compute
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    @overload
-    def __get__(self, entity: None, owner: type) -> Self: ...
-    @overload
-    def __get__(self, entity: _Indexed, owner: type) -> T: ...
-    def __get__(self, entity: _Indexed | None, owner: type) -> Self | T:
+    def __get__(self, entity: _Indexed | None, owner: type) -> object:
         return self if entity is None else self._compute(entity.index)
 
     def __set__(self, entity: _Indexed, value: object) -> NoReturn:
@@ -67,17 +66,17 @@ class Finder:
         return [elements.places[name] for name in found], found
 
 
-def names_of(elements: str) -> ElementAttribute[tuple[str, ...]]:
+def names_of(elements: str) -> Any:
     """Declare the names of the elements of one kind."""
     return ElementAttribute(lambda index: getattr(index, elements).names)
 
 
-def count_of(elements: str) -> ElementAttribute[int]:
+def count_of(elements: str) -> Any:
     """Declare the number of the elements of one kind."""
     return ElementAttribute(lambda index: len(getattr(index, elements)))
 
 
-def finder_of(elements: str, kind: str) -> ElementAttribute[Finder]:
+def finder_of(elements: str, kind: str) -> Any:
     """Declare the search for elements of one kind, which `kind` names in errors."""
     return ElementAttribute(lambda index: Finder(index, getattr(index, elements), kind))
 

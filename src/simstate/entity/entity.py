@@ -12,7 +12,7 @@ from simstate.base.notebook import html_summary
 from simstate.engine import Stage
 from simstate.entity.data import EntityData
 from simstate.entity.dynamics import Dynamics
-from simstate.entity.elements import count_of, finder_of, names_of
+from simstate.entity.elements import Finder, count_of, finder_of, names_of
 from simstate.entity.kinematics import EntityKinematics
 from simstate.entity.links import Links
 from simstate.entity.model_sensors import SensorContract, sensor_contract
@@ -83,67 +83,67 @@ class Entity(EntityKinematics):
         jointed = self.num_joints + self.num_ball_joints > 0
         return jointed and self.num_actuators > 0
 
-    body_names = names_of("bodies")
+    body_names: tuple[str, ...] = names_of("bodies")
     """Names of the links, root first."""
-    joint_names = names_of("joints")
+    joint_names: tuple[str, ...] = names_of("joints")
     """Names of the 1-DoF joints, in the order of `joint_pos`."""
-    ball_joint_names = names_of("ball_joints")
+    ball_joint_names: tuple[str, ...] = names_of("ball_joints")
     """Names of the ball joints, in the order of `ball_joint_quat`."""
-    free_joint_names = names_of("free_joints")
+    free_joint_names: tuple[str, ...] = names_of("free_joints")
     """Names of the free joints."""
-    geom_names = names_of("geoms")
+    geom_names: tuple[str, ...] = names_of("geoms")
     """Names of the geoms."""
-    site_names = names_of("sites")
+    site_names: tuple[str, ...] = names_of("sites")
     """Names of the sites."""
-    tendon_names = names_of("tendons")
+    tendon_names: tuple[str, ...] = names_of("tendons")
     """Names of the tendons."""
-    actuator_names = names_of("actuators")
+    actuator_names: tuple[str, ...] = names_of("actuators")
     """Names of the actuators, in the order of `actuator_force`."""
-    control_names = names_of("controls")
+    control_names: tuple[str, ...] = names_of("controls")
     """Names of the controls, in the order of `ctrl`."""
-    sensor_names = names_of("sensors")
+    sensor_names: tuple[str, ...] = names_of("sensors")
     """Names of the sensors."""
-    equality_names = names_of("equalities")
+    equality_names: tuple[str, ...] = names_of("equalities")
     """Names of the equality constraints."""
-    mocap_body_names = names_of("mocap_bodies")
+    mocap_body_names: tuple[str, ...] = names_of("mocap_bodies")
     """Names of the mocap bodies, in the order of `mocap_pose_w`."""
-    num_bodies = count_of("bodies")
+    num_bodies: int = count_of("bodies")
     """The number of links."""
-    num_joints = count_of("joints")
+    num_joints: int = count_of("joints")
     """The number of 1-DoF joints."""
-    num_ball_joints = count_of("ball_joints")
+    num_ball_joints: int = count_of("ball_joints")
     """The number of ball joints."""
-    num_actuators = count_of("actuators")
+    num_actuators: int = count_of("actuators")
     """The number of actuators."""
-    num_controls = count_of("controls")
+    num_controls: int = count_of("controls")
     """The number of controls: of actuators, but for those with several inputs."""
-    num_geoms = count_of("geoms")
+    num_geoms: int = count_of("geoms")
     """The number of geoms."""
-    num_sites = count_of("sites")
+    num_sites: int = count_of("sites")
     """The number of sites."""
-    num_tendons = count_of("tendons")
+    num_tendons: int = count_of("tendons")
     """The number of tendons."""
-    find_bodies = finder_of("bodies", "body")
+    find_bodies: Finder = finder_of("bodies", "body")
     """Ids and names of the links that match in full; see `find_joints`."""
-    find_joints = finder_of("joints", "joint")
+    find_joints: Finder = finder_of("joints", "joint")
     """Ids and names of the 1-DoF joints that match a regular expression in full.
 
     In the entity's order, or in that of the expressions if `preserve_order`. An
     expression that matches nothing raises.
     """
-    find_ball_joints = finder_of("ball_joints", "ball joint")
+    find_ball_joints: Finder = finder_of("ball_joints", "ball joint")
     """Ids and names of the ball joints that match in full; see `find_joints`."""
-    find_geoms = finder_of("geoms", "geom")
+    find_geoms: Finder = finder_of("geoms", "geom")
     """Ids and names of the geoms that match in full; see `find_joints`."""
-    find_sites = finder_of("sites", "site")
+    find_sites: Finder = finder_of("sites", "site")
     """Ids and names of the sites that match in full; see `find_joints`."""
-    find_tendons = finder_of("tendons", "tendon")
+    find_tendons: Finder = finder_of("tendons", "tendon")
     """Ids and names of the tendons that match in full; see `find_joints`."""
-    find_actuators = finder_of("actuators", "actuator")
+    find_actuators: Finder = finder_of("actuators", "actuator")
     """Ids and names of the actuators that match in full; see `find_joints`."""
-    find_controls = finder_of("controls", "control")
+    find_controls: Finder = finder_of("controls", "control")
     """Ids and names of the controls that match in full; see `find_joints`."""
-    find_sensors = finder_of("sensors", "sensor")
+    find_sensors: Finder = finder_of("sensors", "sensor")
     """Ids and names of the sensors that match in full; see `find_joints`."""
 
     def sensor(self, name: str) -> Tensor:
