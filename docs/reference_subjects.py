@@ -42,7 +42,7 @@ _SUBJECTS: dict[str, dict[str, str]] = {
         "Snapshots": "Snapshot take_snapshot restore_snapshot",
         "Unified states": "State RobotState ObjectState BodyState CameraState "
         "TensorState EntityTensors CameraTensors ImageSource",
-        "Reading and writing": "read_states write_states state_dicts",
+        "Reading and writing": "StateSource read_states write_states state_dicts",
         "Differences": "diff Diff Difference",
     },
     "simstate.integrate": {

@@ -6,11 +6,11 @@ import os
 import subprocess
 from types import SimpleNamespace
 
-import imageio_ffmpeg
 import numpy as np
 import pytest
 import torch
 from PIL import Image
+from tests.films import read_film
 from tests.raised import raises
 
 from simstate.base.errors import InvalidInputError
@@ -96,8 +96,7 @@ def earlier(request, tmp_path):
 def test_an_error_between_pictures_leaves_a_film_of_those_before(earlier):
     with pytest.raises(KeyboardInterrupt):
         write_video(earlier, interrupted(3), 30.0)
-    count = sum(1 for _ in imageio_ffmpeg.read_frames(str(earlier))) - 1
-    assert count == 3
+    assert len(read_film(earlier).frames) == 3
     assert list(earlier.parent.iterdir()) == [earlier]
 
 

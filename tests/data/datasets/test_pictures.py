@@ -6,12 +6,12 @@ import base64
 import json
 
 import h5py
-import imageio_ffmpeg
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
 from mcap.reader import make_reader
+from tests.films import read_film
 from tests.raised import raises
 
 from simstate import InvalidInputError, UnknownNameError
@@ -52,14 +52,6 @@ def run(tmp_path_factory):
     return path
 
 
-def frames_of(path):
-    """The pictures of a film, decoded by ffmpeg."""
-    reader = imageio_ffmpeg.read_frames(str(path))
-    about = next(reader)
-    frames = [np.frombuffer(f, np.uint8).reshape(HEIGHT, WIDTH, 3) for f in reader]
-    return about, np.stack(frames)
-
-
 def test_films_have_the_pictures_of_each_episode(run, tmp_path, monkeypatch):
     frame = HEIGHT * WIDTH * 3
     monkeypatch.setattr(lerobot_films, "MOST_BYTES", 30 * frame)
@@ -72,12 +64,12 @@ def test_films_have_the_pictures_of_each_episode(run, tmp_path, monkeypatch):
     rows = pq.read_table(tmp_path / "set/meta/episodes/chunk-000/file-000.parquet")
     films = {}
     for episode, row in zip(episodes, rows.to_pylist(), strict=True):
-        told = {k: row[f"videos/{FEATURE}/{k}"] for k in ("chunk_index", "file_index")}
-        path = tmp_path / "set" / info["video_path"].format(video_key=FEATURE, **told)
+        file = {k: row[f"videos/{FEATURE}/{k}"] for k in ("chunk_index", "file_index")}
+        path = tmp_path / "set" / info["video_path"].format(video_key=FEATURE, **file)
         if path not in films:
-            films[path] = frames_of(path)
-        about, frames = films[path]
-        assert about["fps"] == info["fps"] == 50
+            films[path] = read_film(path)
+        frames, fps = films[path]
+        assert fps == info["fps"] == 50
         first, last = (
             row[f"videos/{FEATURE}/{k}_timestamp"] * 50 for k in ("from", "to")
         )
