@@ -79,7 +79,7 @@ def test_films_have_the_pictures_of_each_episode(run, tmp_path, monkeypatch):
         # What H.264 makes of colours is off by a few shades; a step is 6, a world 40.
         np.testing.assert_allclose(mine.mean((1, 2)), want.mean((1, 2)), atol=2.5)
     assert len(films) == 2
-    assert sum(len(frames) for _, frames in films.values()) == sum(map(len, episodes))
+    assert sum(len(film.frames) for film in films.values()) == sum(map(len, episodes))
 
 
 def test_statistics_of_pictures(run, tmp_path):
