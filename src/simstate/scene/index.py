@@ -295,7 +295,7 @@ _SERVO_DYNAMICS = (
     mujoco.mjtDyn.mjDYN_FILTER.value,
     mujoco.mjtDyn.mjDYN_FILTEREXACT.value,
 )
-"""Dynamics under which the control stays a target: none, or a delay."""
+"""Dynamics under which the control stays a target: none, or a first-order filter."""
 
 
 def _target_inputs(

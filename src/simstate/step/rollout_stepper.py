@@ -12,6 +12,7 @@ from torch import Tensor
 from simstate.engine import Stage
 from simstate.step.mujoco_stepper import MujocoStepper
 from simstate.step.stepping_host import forcing_of, stepper_of
+from simstate.world.calls import Scope
 from simstate.world.worlds import worlds_of
 
 Array = NDArray[Any]
@@ -24,6 +25,8 @@ class RolloutStepper(MujocoStepper):
     on the way is back where the rollout started.
     """
 
+    scope: Scope = "run"
+    """All memory: a rollout writes controls, which a step does not."""
     controls: Array
     """Controls of each time step; shape (num_envs or 1, steps, nu)."""
     samples: Array

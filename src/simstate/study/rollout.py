@@ -71,11 +71,12 @@ def record_fields(
 def _stepper(sim: Simulation, controls: Tensor) -> RolloutStepper | None:
     """Return a stepper that takes all steps in one call; None: each needs its own.
 
-    A step under huge controls diverges, also if their range clamps them.
+    A step under controls that are huge or NaN diverges, also if their range clamps
+    them.
     """
     stepper = rollout_stepper(sim)
     if stepper is None:
         return None
-    stepper.controls = controls.numpy()
-    is_huge = np.abs(stepper.controls).max(initial=0.0) > MAX_VALUE
-    return None if is_huge else stepper
+    stepper.controls = np.ascontiguousarray(controls.numpy(), np.float64)
+    is_usable = np.abs(stepper.controls).max(initial=0.0) <= MAX_VALUE
+    return stepper if is_usable else None

@@ -112,7 +112,8 @@ def _write_gif(path: Path, frames: list[Frame], fps: float) -> None:
 class Mp4(Closing):
     """An H.264 film that is written picture by picture.
 
-    The file is there once the film has ended; an interrupted one is removed.
+    The file is there once the film has ended. Interrupted between pictures, it has
+    those so far; within one, or while it ends, what was there before stays.
 
     Args:
         path: the file, which is replaced.
@@ -158,7 +159,8 @@ class Mp4(Closing):
         try:
             self._process.stdin.write(np.ascontiguousarray(picture).data)
         except BrokenPipeError:
-            self.close()  # raises, with the encoder's message
+            self.close()  # raises, with the encoder's message, if it failed
+            raise
         except BaseException:  # a part of a picture
             with self._file:
                 self._kill()

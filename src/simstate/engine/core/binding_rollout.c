@@ -1,4 +1,5 @@
 /* A method of Batch: steps under controls of each step, with samples of the state. */
+#include <limits.h>
 #include <string.h>
 
 #include "binding.h"
@@ -65,6 +66,11 @@ static int take_arrays(const batch_object* self, core_rollout* r, PyObject* cont
   const core_entry control = CORE_ROWS("controls", wanted, CORE_OPTIONAL, &r->ctrl,
                                        self->num_worlds, &r->stride, NULL);
   if (!core_take_one(held, samples, sample)) return 0;
+  if (num_steps < 1 || count > INT_MAX / self->num_worlds) {
+    PyErr_SetString(PyExc_ValueError,
+                    "A rollout has at least one step, and fewer than 2^31 rows.");
+    return 0;
+  }
   r->num_samples = (int)count;
   return are_samples(r->sample, r->num_samples, num_steps) &&
          core_take_one(held, controls, control);

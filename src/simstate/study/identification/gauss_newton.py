@@ -72,7 +72,7 @@ def minimise(
         is_reweighted: True to find the noise of the outputs on the way.
     """
     count = problem.num_free
-    problem.theta = start
+    problem.start_at(start)
     x = np.zeros(problem.size)
     x[:count] = (start / problem.scales)[:count]
     if count:
@@ -86,10 +86,13 @@ def minimise(
         if is_settled:
             break
     residual = problem.residual(x)
+    jacobian = np.zeros((0, 0))
+    if count:
+        jacobian = problem.jacobian(x, residual, is_exact=True)
     return Solution(
         theta=problem.split(x)[0],
         residual=residual,
-        jacobian=problem.jacobian(x, residual) if count else np.zeros((0, 0)),
+        jacobian=jacobian,
         noise=problem.noise,
         predicted=problem.predicted(x),
         doubt=problem.doubt,

@@ -63,7 +63,7 @@ class Predicted:
                     "The model diverges in the window that starts at "
                     f"{windows.start[wrong[0]]:g} s, before anything is fitted: check "
                     "the log's units, the model's time step and its parameters.",
-                    name="windows",
+                    name="model",
                 )
 
 

@@ -149,12 +149,17 @@ class Residuals:
         states = moved(self.model, self.base, tangents)
         return self._residuals(self._many.predict(thetas, states), tangents)
 
-    def jacobian(self, x: Array, residual: Array) -> Array:
+    def start_at(self, theta: Array) -> None:
+        """Set the values of all parameters; those that are not free keep them."""
+        self.theta, self._last, self._near = theta, None, None
+
+    def jacobian(self, x: Array, residual: Array, is_exact: bool = False) -> Array:
         """Return the derivatives of all residuals by differences; (rows, size).
 
-        Those of an earlier point are used again if they predict the residuals.
+        Those of an earlier point are used again if they predict the residuals, unless
+        `is_exact`.
         """
-        if self._near is not None:
+        if self._near is not None and not is_exact:
             found, before = self._slopes(self._near)
             error = residual - before - found @ (x - self._near.x)
             if np.abs(error).max(initial=0.0) < _LINEAR:
