@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, overload
+from typing import Any, NoReturn, overload
 
 import mujoco
-import numpy as np
 import torch
 from torch import Tensor
 
 from simstate.base.checks import as_device, one_of, whole_number
 from simstate.base.errors import DivergenceError, InvalidInputError, not_copied
-from simstate.base.ids import Ids, Selection, Values
+from simstate.base.ids import Ids, Selection
 from simstate.base.notebook import html_summary
 from simstate.engine import EngineCfg, LastEvaluated, RawData, make_engine
 from simstate.entity import Entity, SceneEntities
@@ -37,44 +34,27 @@ from simstate.state import (
     write_states,
 )
 from simstate.state.apply import States
-from simstate.step.coupled_stepper import CoupledStepper, Strong
 from simstate.step.divergence import Divergence, OnDivergence
-from simstate.step.forces.scene_force import ForceModel
 from simstate.step.history import History, Recorded
-from simstate.step.processes import DrivingNoise, Process
 from simstate.step.run_loop import RunResult, run_until, times_of
+from simstate.step.simulation_forces import SimulationForces
 from simstate.step.stepper import Stepper
 from simstate.step.stepper_stack import StepperStack
 from simstate.step.stepping_host import StepRecorder
 from simstate.step.stochastic.stochastic import Integrator
-from simstate.step.timeline_events import (
-    Action,
-    Direction,
-    Event,
-    EventFunction,
-    PeriodicTask,
-)
 from simstate.step.touchable_geoms import contact_timestep
 from simstate.step.world_assembly import make_worlds, write_first_state
-from simstate.view import Course, start_offscreen, start_viewer, thumbnail
-from simstate.world import Reset, Write, user_memory
+from simstate.view import Course, thumbnail
+from simstate.view.simulation_views import SimulationViews
+from simstate.world import Write
 from simstate.world.freshness import Mode
 from simstate.world.last_evaluation import LastEvaluation
-from simstate.world.numpy_streams import NumpyStreams
-from simstate.world.random import WorldRandom
-from simstate.world.user_memory import StageName
-from simstate.world.variants import write_variant
-
-if TYPE_CHECKING:  # the first loads Warp
-    from simstate.step.runge_kutta_stepper import RungeKuttaStepper
-    from simstate.view.eye import Camera
-    from simstate.view.shot import RendererName
-    from simstate.view.viewer import Viewer
+from simstate.world.simulation_values import SimulationValues
 
 MAX_STEPS = 2**31 - 1
 
 
-class Simulation(StateSource):
+class Simulation(StateSource, SimulationForces, SimulationValues, SimulationViews):
     """`num_envs` worlds of one scene, stepped together.
 
     `sim.scene["robot"].data` has the quantities of an entity, `sim.data` MuJoCo's own
@@ -245,7 +225,7 @@ class Simulation(StateSource):
         rows = worlds.everywhere if env_ids is None else worlds.select(env_ids)
         stepper = self._steppers.top
         if until is not None:
-            until = times_of(self, "until [s]", until)
+            until = times_of(self, "until", until)
             stepper = self._steppers.get_timeline()
         recorders = self._recorders
         for recorder in recorders:
@@ -292,7 +272,7 @@ class Simulation(StateSource):
             env_ids: the worlds; None: all.
         """
         rows = self._select(env_ids).tensor(self.device)
-        goal = times_of(self, "until [s]", until)
+        goal = times_of(self, "until", until)
         return run_until(self, self._steppers, goal, rows)
 
     def forward(self, env_ids: Ids = None) -> None:
@@ -329,156 +309,6 @@ class Simulation(StateSource):
         self._worlds.ledger.write(*writes)
         self._evaluated.begin_episode(rows.ids_or_none(self.device))
 
-    def attach(self, recorder: StepRecorder) -> None:
-        """Record every step from now on: `begin` before each, `end` after it."""
-        self._recorders = (*self._recorders, recorder)
-
-    def detach(self, recorder: StepRecorder) -> None:
-        """Stop recording steps by `attach`."""
-        self._recorders = tuple(x for x in self._recorders if x is not recorder)
-
-    def stepping(self, stepper: Stepper) -> AbstractContextManager[None]:
-        """Advance worlds by another stepper within this context.
-
-        Events, tasks and histories that are added within it end with it.
-        """
-        return self._steppers.replaced(stepper)
-
-    # What acts on the worlds.
-
-    @property
-    def integration(self) -> RungeKuttaStepper | None:
-        """The integrator with its statistics; None with MuJoCo's own stepper."""
-        return self._steppers.integration
-
-    def add_force(
-        self,
-        model: ForceModel | Any,
-        *,
-        reads: Sequence[str] = (),
-        writes: Sequence[str] = (),
-    ) -> None:
-        """Evaluate a force model with the dynamics, at every stage of every step.
-
-        It writes wrenches, controls, applied forces or mass rates for all worlds, and
-        must give the same for the same time and state: see `simstate.step.forcing`.
-        With MuJoCo's own stepper (integrator=None) it is evaluated once a time step,
-        and its loads are held.
-
-        Args:
-            model: `model(t, sim)`, with the time of each world [s]; with `reads` or
-                `writes`, `model(t, *reads, *writes)`; or an object with the address of
-                a C function, `address` (see `force.h`), such as a numba `cfunc`.
-            reads: raw fields of `sim.data` that the model gets as views: NumPy arrays
-                on the host, tensors on a device.
-            writes: inputs that it gets as views: "ctrl", "qfrc_applied",
-                "xfrc_applied".
-        """
-        self._forcing.add_force(model, reads, writes)
-
-    def add_coupled_force(
-        self, model: ForceModel, coupling: Strong | None = None
-    ) -> CoupledStepper:
-        """Hold a force over each step that agrees with the motion at the step's end.
-
-        Each step is repeated until the loads that it was taken with are those that the
-        models give at its end (strong coupling). Use it for loads that grow with the
-        acceleration, such as added mass, which diverge if they are computed from the
-        motion before the step.
-
-        Args:
-            model: `model(t, sim)`, as in `add_force`; it writes `xfrc_applied` or
-                `qfrc_applied`, and may read `mean_acc` of the returned object.
-            coupling: tolerance and limits, for all coupled forces of the simulation;
-                None: those in use, or `Strong()`.
-
-        Returns:
-            The coupling, with the `iterations` and the `residual` of the last step and
-            `mean_acc`, the mean acceleration over the step (num_envs, nv).
-        """
-        return self._steppers.add_coupled(model, coupling)
-
-    def add_process(self, process: Process) -> None:
-        """Integrate additional state of each world with its mechanics."""
-        self._forcing.add_process(process, self.integration)
-
-    def add_noise(self, noise: DrivingNoise) -> None:
-        """Drive the state by noise sources; needs a stochastic integrator."""
-        self._forcing.add_noise(noise, self.integration)
-
-    @property
-    def mass_rate(self) -> Tensor:
-        """Rate of change of each body's mass [kg/s]; (num_envs, nbody), writable.
-
-        Inertias scale with the masses. The masses are `sim.expand("body_mass")`.
-        """
-        return self._forcing.enable_mass_flow(self._worlds, self.integration).rate
-
-    def add_event(
-        self,
-        function: EventFunction,
-        direction: Direction = "both",
-        terminal: bool = False,
-        action: Action | None = None,
-        *,
-        name: str | None = None,
-        tolerance: float = 1e-12,
-    ) -> Event:
-        """Detect in every step the instant at which a function crosses zero.
-
-        Each world is checked by itself. Where its function changes sign within a step,
-        the step is taken again in parts: to the crossing, and on from there, where
-        events are looked for again. Signs are compared at least once a time step, and
-        at the end of every step that an adaptive scheme takes within it. Runge-Kutta
-        schemes are also interpolated within each of these, so that a function that
-        crosses zero and returns is noticed if it turns about once; use a shorter
-        `timestep`, or `max_step` of the scheme, where it oscillates within a step.
-        MuJoCo's own stepper has no states within a step. Stochastic schemes detect a
-        crossing at the end of the step: a part of it would have other noise.
-
-        Args:
-            function: `function(sim)` returns a number for each world, or a condition,
-                which rises where it becomes true; (num_envs,).
-            direction: "rising", "falling" or "both".
-            terminal: True ends the current `step` or `run` of the world, which then
-                stays at that instant.
-            action: `action(sim, env_ids)` runs there. It may write states, inputs,
-                parameters and memory of these worlds, but adds no slots: call
-                `sim.expand` and `sim.memory` before. It is undone with the step.
-            name: the name in snapshots; None: the function's name.
-            tolerance: of the instant [s]; never finer than 4 units in the last place
-                of the time: 5e-7 of it in float32, on warp.
-        """
-        return self._steppers.add_event(
-            function, direction, terminal, action, name, tolerance
-        )
-
-    def add_task(
-        self,
-        function: Action,
-        period: float,
-        *,
-        offset: float = 0.0,
-        name: str | None = None,
-    ) -> PeriodicTask:
-        """Call a function periodically, as flight software runs alongside dynamics.
-
-        It runs at offset, offset + period, … of each world's time, before the step
-        that starts there; steps are cut where that is needed. What it writes (controls,
-        targets) holds until it runs again.
-
-        Args:
-            function: `function(sim, env_ids)`, for the worlds where it is due.
-            period: [s].
-            offset: of the first call [s].
-            name: the name in snapshots; None: the function's name.
-        """
-        return self._steppers.add_task(function, period, offset, name)
-
-    def stop_recording(self, history: History) -> None:
-        """Stop adding samples to a history."""
-        self._steppers.remove_history(history)
-
     # Values.
 
     @property
@@ -492,21 +322,6 @@ class Simulation(StateSource):
         self.divergence.mode = value
 
     @property
-    def rng(self) -> WorldRandom:
-        """The worlds' random numbers: a stream for each, in the ledger."""
-        return self._worlds.rng
-
-    @cached_property
-    def numpy_rng(self) -> NumpyStreams:
-        """The worlds' NumPy streams, bit-identical with NumPy's PCG64.
-
-        World i starts as `numpy.random.default_rng(seed + i)`. The first use adds the
-        slot that holds them, so it is not within a step.
-        """
-        self._recover()
-        return NumpyStreams(self._worlds.ledger, self.rng, self._first_world)
-
-    @property
     def time(self) -> Tensor:
         """Simulation time of each world [s]; shape (num_envs,)."""
         return self.data.time
@@ -517,11 +332,6 @@ class Simulation(StateSource):
         return float(self.model.opt.timestep)
 
     @property
-    def engine_name(self) -> str:
-        """The engine that runs the worlds: "native" or "warp"."""
-        return self._worlds.engine.name
-
-    @property
     def camera_names(self) -> tuple[str, ...]:
         """The names of the scene's cameras."""
         return tuple(self._built.cameras)
@@ -530,98 +340,6 @@ class Simulation(StateSource):
     def sensor_names(self) -> tuple[str, ...]:
         """The names of the scene's contact sensors and rays."""
         return (*self._built.contacts, *self._built.rays)
-
-    @property
-    def freshness(self) -> Mode:
-        """The effect of reading a stale quantity: "auto", "strict" or "off"."""
-        return self._worlds.fresh.mode
-
-    @property
-    def state(self) -> Tensor:
-        """The complete physics state in MuJoCo's order; shape (num_envs, nstate).
-
-        It may be written. On native it is the live state; on warp it is brought up to
-        date when it is read.
-        """
-        self._recover()
-        return self._worlds.rows.read()
-
-    def write_state(self, state: Values, env_ids: Ids = None) -> None:
-        """Write rows of `sim.state`; shape (n, nstate)."""
-        self._worlds.write_state(state, self._select(env_ids))
-
-    def write_field(self, name: str, values: Values, env_ids: Ids = None) -> None:
-        """Write a field of the state as given, in some worlds; shape (n, …).
-
-        The same as writing into `sim.data.<name>`, but checked, and the other worlds
-        stay fresh. Quaternions are not normalised, unlike by an entity's writers:
-        physics takes one of any length as its direction, and `sim.data.qpos` returns
-        what was written.
-
-        Args:
-            name: a field of the state, such as "qpos" or "qacc_warmstart".
-            values: finite numbers.
-            env_ids: the worlds; None: all.
-        """
-        self._worlds.write_field(name, values, self._select(env_ids))
-
-    def memory(
-        self,
-        name: str,
-        shape: Sequence[int] = (),
-        *,
-        dtype: torch.dtype | None = None,
-        reset: Reset = 0.0,
-        stage: StageName | None = None,
-        unit: str = "",
-        axes: str = "",
-        shared: bool = False,
-    ) -> Tensor:
-        """Return your own live values for each world; shape (num_envs, *shape).
-
-        They are part of the world: reset with it, in every snapshot, undone with an
-        interrupted step. A second call with the same name returns the same tensor.
-
-        Args:
-            name: the name in snapshots.
-            shape: of one world's values.
-            dtype: None: the engine's.
-            reset: the value that a reset writes, and the initial value: a number, one
-                row, a row for each world, or a function of the ids that are reset (the
-                initial value is then 0); None: a reset keeps the values.
-            stage: the first stage that depends on it ("acceleration" for what a force
-                model reads); None: nothing does.
-            unit: stored in snapshots.
-            axes: likewise.
-            shared: True if all worlds share it: a level, a counter. Its shape is then
-                `shape`, on the host; no reset writes it, and it is restored together
-                with all worlds.
-        """
-        return user_memory(
-            self._worlds.ledger, "sim", "memory", name, shape,
-            self.dtype if dtype is None else dtype, reset, stage, unit, axes, shared,
-        )  # fmt: skip
-
-    def keep_evaluated(self, *names: str) -> None:
-        """Keep fields as the last evaluation leaves them, in `sim.last_evaluated`.
-
-        `sim.data.xpos` is that of the current state; `sim.last_evaluated.xpos` is what
-        mjData has after mj_step: that of the last evaluation, at the state before the
-        last time step, or with MuJoCo's RK4 at its fourth stage. All kept fields are of
-        the same evaluation. With an integrator of `simstate.integrate` they are those
-        of an evaluation at the new state. `sim.forward` and a reset evaluate them, too;
-        after a reset, `cfrc_ext`, `cfrc_int` and `cacc` are zero.
-
-        The fields become slots: saved, restored and undone with the world. Declare
-        them before the steps after which they are read.
-
-        Args:
-            names: fields of `sim.data` that are computed from the state, except
-                sensordata, and "cacc", "cfrc_int", "cfrc_ext" as mj_rnePostConstraint
-                computes them after the last time step.
-        """
-        self._recover()
-        self._evaluated.keep(names)
 
     def contact_table(self, env_ids: Ids = None) -> ContactTable:
         """Return all contacts of some worlds at the current state, with names.
@@ -641,51 +359,6 @@ class Simulation(StateSource):
         """
         self._recover()
         return Relative(self._worlds, self.scene, of, to, axes)
-
-    # Parameters.
-
-    def expand(self, name: str) -> Tensor:
-        """Return live per-world values of a model parameter; shape (num_envs, …).
-
-        `name` is a field of MjModel ("body_mass") or of its options ("opt.gravity").
-        Writes take effect at the next step or read, and the constants of the model that
-        depend on them follow; one that you write by hand ("dof_invweight0") keeps what
-        you wrote.
-        """
-        self._recover()
-        return self._worlds.expand(name)
-
-    def write_parameter(
-        self, name: str, values: Values, element_ids: Ids = None, env_ids: Ids = None
-    ) -> None:
-        """Write a model parameter of some elements in some worlds; shape (n, E, …).
-
-        The same as writing into `expand(name)`, but checked, and the other worlds stay
-        fresh.
-        """
-        rows = self._select(env_ids)
-        self._worlds.parameters.write(name, values, element_ids, rows)
-
-    def set_const(self, env_ids: Ids = None) -> None:
-        """Recompute the constants that depend on parameters now; the state is kept.
-
-        The next read or step would do it, where parameters have changed.
-        """
-        rows = self._select(env_ids)
-        if rows.count:
-            self._worlds.set_const(rows)
-
-    def write_variant(
-        self, variant: SceneCfg | mujoco.MjModel, env_ids: Ids = None
-    ) -> None:
-        """Give worlds other objects: the same scene with another choice of them.
-
-        A variant has the same elements and the same assets, compiled with other meshes
-        or heightfields in its geoms, other sizes, masses, positions or colours. The
-        differences become parameters of these worlds.
-        """
-        rows = self._select(env_ids)
-        write_variant(self._worlds, build_scene(variant).model, rows)
 
     # States.
 
@@ -775,79 +448,13 @@ class Simulation(StateSource):
         history = History(self, reads_of(self, quantities), every)
         return self._steppers.add_history(history)
 
-    def view(
-        self,
-        *,
-        host: str = "127.0.0.1",
-        port: int = 8080,
-        token: str | None = None,
-        worlds: int | None = None,
-        playing: bool = True,
-    ) -> Viewer:
-        """Show the worlds in a browser, at the viewer's `url`; needs the extra `view`.
-
-        `viewer.run()` plays them. A script that steps them itself calls `viewer.sync()`
-        after each step. In a notebook the viewer shows itself.
-
-        Args:
-            host: the interface to listen on.
-            port: the first port to try; 0: any that is free.
-            token: what the address must contain, since whoever has it can change
-                the worlds; None: one is made, and is part of `url`.
-            worlds: how many are shown side by side at first; None: up to 16.
-            playing: True if `run` starts playing and `sync` continues.
-        """
-        return start_viewer(Course(self, self.rays), host, port, token, worlds, playing)
-
-    def render(
-        self,
-        worlds: int | Sequence[int] = 0,
-        *,
-        overlays: Sequence[str] = (),
-        width: int = 640,
-        height: int = 480,
-        camera: Camera = "corner",
-        values: bool = True,
-        renderer: RendererName = "auto",
-        transparent: bool = False,
-        supersampling: int = 1,
-        sheet: bool = False,
-    ) -> np.ndarray:
-        """Return a picture of the present state, uint8; (height, width, 3).
-
-        Needs the extra `view`, but neither a browser nor a display. For images that a
-        policy observes, and for many worlds at once, see `SceneCfg(cameras=…)`.
-
-        Args:
-            worlds: one or more, side by side.
-            overlays: names as the viewer lists them, such as "contacts", "link frames"
-                and "COM velocities".
-            width: [px].
-            height: [px].
-            camera: "corner", "front", "side" or "above"; a camera of the model by name;
-                a `simstate.view.Orbit`; or the camera's position and the point it looks
-                at, world axes [m].
-            values: True to write the values of forces at their arrows.
-            renderer: "opengl" is MuJoCo's own and needs EGL, OSMesa or a window;
-                "software" needs no library; "auto" takes the first that works.
-            transparent: leave out floor and sky and add an alpha channel: shape
-                (height, width, 4).
-            supersampling: samples per pixel: 1, 4, 9 or 16.
-            sheet: draw each world in a separate picture, width × height each, in
-                rows.
-        """
-        ids = [worlds] if isinstance(worlds, int) else list(worlds)
-        drawing = start_offscreen(
-            Course(self, self.rays), ids, overlays=overlays, size=(width, height),
-            camera=camera, values=values, renderer=renderer, transparent=transparent,
-            supersampling=supersampling, sheet=sheet,
-        )  # fmt: skip
-        return drawing.picture()
-
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise not_copied("A Simulation", "Simulation(…)", "sim")
 
     # Inner parts.
+
+    def _course(self) -> Course:
+        return Course(self, self.rays)
 
     def _alike(self, num_envs: int) -> Simulation:
         """Return a simulation of the same scene with another number of worlds.
@@ -858,18 +465,11 @@ class Simulation(StateSource):
 
     def _step_ahead(self, n: int, stepper: Stepper | None = None) -> None:
         """Advance all worlds without recorders; those that diverge are marked."""
+        if not n:
+            return
         worlds, stepper = self._worlds, stepper or self._steppers.top
         error = worlds.ledger.run(
             stepper.scope, "sim.step()", self._step, stepper, n, worlds.everywhere, None
         )
         if error is not None:
             self.diverged |= self.divergence.new
-
-    def _recover(self) -> None:
-        if self._worlds.ledger.open:
-            self._worlds.ledger.calls.recover()
-
-    def _select(self, env_ids: Ids) -> Selection:
-        """Return the worlds of a public call, after finishing a rollback."""
-        self._recover()
-        return self._worlds.select(env_ids)
