@@ -1,4 +1,4 @@
-"""One file for named tensors: an npz archive, written whole, read without pickle."""
+"""Named tensors in one .npz archive, written atomically and read without pickle."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from simstate.base.files import write_atomically
 def write_archive(
     path: Path, header: Mapping[str, Any], tensors: Mapping[str, Tensor]
 ) -> None:
-    """Write header and tensors to a temporary file, then replace the target by it."""
+    """Write header and tensors to a temporary file, then move it over the target."""
     write_atomically(path, archive_bytes(header, tensors))
 
 
 def archive_bytes(
     header: Mapping[str, Any], tensors: Mapping[str, Tensor]
 ) -> memoryview:
-    """Header and tensors as the bytes of one archive."""
+    """Return header and tensors as the bytes of one archive."""
     arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     arrays["digest"] = np.frombuffer(_digest(arrays), dtype=np.uint8)
     buffer = io.BytesIO()
     try:
         np.savez(buffer, allow_pickle=False, **arrays)  # pyright: ignore[reportArgumentType]
-    except ValueError as error:  # an archive that cannot be closed hides Ctrl-C
+    except ValueError as error:  # closing the archive failed, which hides Ctrl-C
         if isinstance(error.__context__, KeyboardInterrupt):
             raise error.__context__ from None
         raise
@@ -47,7 +47,7 @@ def archive_bytes(
 def read_archive(
     path: Path, formats: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Header and tensors of a file of one of these formats, whole and unaltered."""
+    """Return header and tensors of a complete, unaltered file of one of the formats."""
     if not path.is_file():
         raise SnapshotError(f"There is no file {str(path)!r}.", name=str(path))
     return archive_from(path, path, formats)
@@ -56,22 +56,22 @@ def read_archive(
 def archive_from(
     source: Path | io.BytesIO, label: object, formats: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Header and tensors of an archive, which messages call `label`."""
+    """Return header and tensors of an archive, which messages call `label`."""
     path = str(label)
     arrays = read_arrays(source, label)
     try:
         digest = arrays.pop("digest").tobytes()
-        whole = digest == _digest(arrays)
+        is_unaltered = digest == _digest(arrays)
         header: Any = json.loads(arrays.pop("header").tobytes())
-    except Exception as error:  # what a damaged archive raises is without limits
+    except Exception as error:  # a damaged archive may raise anything
         raise SnapshotError(
-            f"{path!r} is not a whole file of simstate: {error}. It may be cut "
-            "off, damaged or of another kind.",
+            f"{path!r} is not a complete simstate file: {error}. It may be "
+            "truncated, damaged or of another kind.",
             name=path,
         ) from error
-    if not whole:
+    if not is_unaltered:
         raise SnapshotError(
-            f"{path!r} was altered: its checksum does not fit.", name=path
+            f"{path!r} was altered: its checksum does not match.", name=path
         )
     form = cast("dict[str, Any]", header).get("format") if _is_dict(header) else None
     if form not in formats:
@@ -87,7 +87,7 @@ def archive_from(
 def read_arrays(
     source: Path | io.BytesIO, label: object = None
 ) -> dict[str, np.ndarray]:
-    """Return the arrays of an .npz archive, none of which is compressed."""
+    """Return the arrays of an uncompressed .npz archive, by name."""
     check_archive(source, label)
     name = source if label is None else label
     arrays: dict[str, np.ndarray] = {}
@@ -97,22 +97,22 @@ def read_arrays(
             for one in archive.infolist():
                 member = one.filename
                 arrays[member.removesuffix(".npy")] = _array(_bytes_of(archive, one))
-    except Exception as error:  # what a damaged archive raises is without limits
+    except Exception as error:  # a damaged archive may raise anything
         where = f", at {member!r}" if member else ""
         raise SnapshotError(
-            f"{str(name)!r} is not a whole file of simstate{where}: {error}. It may be "
-            "cut off, damaged or of another kind.",
+            f"{str(name)!r} is not a complete simstate file{where}: {error}. It may be "
+            "truncated, damaged or of another kind.",
             name=str(name),
         ) from error
     return arrays
 
 
 def check_archive(source: Path | io.BytesIO, label: object = None) -> None:
-    """Raise unless a file is a zip archive whose members are stored as they are.
+    """Raise unless a file is a zip archive whose members are stored uncompressed.
 
-    Nothing that is read here is compressed. The directory of an archive and the heads
-    of its members may contradict each other, and libraries follow either: both must
-    state that a member is not compressed, and the same size.
+    The central directory of an archive and the local headers of its members may
+    contradict each other, and libraries use either: both must state that a member is
+    not compressed, and the same size.
     """
     name = str(source if label is None else label)
     is_file = isinstance(source, Path)
@@ -124,27 +124,27 @@ def check_archive(source: Path | io.BytesIO, label: object = None) -> None:
             stored = [member for member in members if _is_stored(archive, member)]
     except Exception as error:
         raise SnapshotError(
-            f"{name!r} is not a whole file of simstate: it is no .npz archive. It "
-            "may be cut off, damaged or of another kind.",
+            f"{name!r} is not a complete simstate file: it is not an .npz archive. It "
+            "may be truncated, damaged or of another kind.",
             name=name,
         ) from error
     if unpacked > size or len(stored) < len(members):
         raise SnapshotError(
             f"{name!r} would unpack from {size:,} to {unpacked:,} bytes or more, but "
-            "files of simstate are not compressed: it was not unpacked.",
+            "simstate files are not compressed: it was not unpacked.",
             name=name,
         )
 
 
 _LOCAL = struct.Struct("<4s5H3I2H")
-"""The head of a member, before its name: magic, version, flags, method, time, date,
-checksum, compressed size, size, and the lengths of name and extra field."""
+"""Local header of a member, before its name: magic, version, flags, method, time, date,
+checksum, compressed size, size, and the lengths of the name and of the extra field."""
 _IN_EXTRA = 0xFFFFFFFF
-"""The size of a member of more than 4 GiB, whose extra field has it."""
+"""Size in the header of a member above 4 GiB; the extra field holds the true size."""
 
 
 def _is_stored(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bool:
-    """Return True if directory and head of a member state that it is not compressed."""
+    """Return True if both headers of a member state that it is not compressed."""
     file = archive.fp
     assert file is not None
     file.seek(member.header_offset)
@@ -160,27 +160,27 @@ def _is_stored(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bool:
 
 
 def _bytes_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """Return the content of a stored member, at most as much as it states."""
+    """Return the content of a stored member, which must have the size it states."""
     with archive.open(member) as file:
         data = file.read(member.file_size)
         if len(data) != member.file_size or file.read(1):
-            raise ValueError(f"{member.file_size:,} bytes are stated, others are there")
+            raise ValueError(f"it does not have the stated {member.file_size:,} bytes")
     return data
 
 
 def _array(data: bytes) -> np.ndarray:
-    """The array of a .npy file, whose header must say what the rest is."""
+    """Return the array of a .npy file, whose header must match its content."""
     stream = io.BytesIO(data)
     version = np.lib.format.read_magic(stream)
     read = {(1, 0): np.lib.format.read_array_header_1_0,
             (2, 0): np.lib.format.read_array_header_2_0}[version]  # fmt: skip
     shape, by_columns, dtype = read(stream)
     if dtype.hasobject:
-        raise ValueError("it holds Python objects")
+        raise ValueError("it contains Python objects")
     size = dtype.itemsize * math.prod(shape)
     rest = data[stream.tell() :]
     if len(rest) != size:
-        raise ValueError(f"an array of {size} bytes has {len(rest)}")
+        raise ValueError(f"an array of {size} bytes has {len(rest)} bytes of data")
     array = np.frombuffer(rest, dtype)
     return array.reshape(shape, order="F" if by_columns else "C")
 
@@ -190,7 +190,7 @@ def _is_dict(value: object) -> bool:
 
 
 def _digest(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """SHA-256 over names, types, shapes and bytes of the arrays."""
+    """Return the SHA-256 of the names, types, shapes and bytes of the arrays."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])

@@ -1,4 +1,4 @@
-"""The strings that stand below declarations, which Python itself does not keep."""
+"""Docstrings below attribute declarations, which Python itself discards."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 @cache
 def attribute_docs(owner: type) -> dict[str, str]:
-    """The string below each assignment in a class body, by attribute name."""
+    """Return the string below each assignment in a class body, by attribute name."""
     docs: dict[str, str] = {}
     try:
         source = inspect.getsource(owner)
-    except (OSError, TypeError):  # a class that was typed at a prompt has no file
+    except (OSError, TypeError):  # a class defined at a prompt has no file
         return docs
     tree: Any = ast.parse(textwrap.dedent(source)).body[0]
     for statement, following in zip(tree.body, tree.body[1:], strict=False):

@@ -1,4 +1,4 @@
-"""Things by name, of which an unknown name says what is known."""
+"""Mapping by name whose error for an unknown name lists the known ones."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _T = TypeVar("_T")
 
 
 class Named(Mapping[str, _T]):
-    """Things of one kind by name, in the order in which they were declared."""
+    """Objects of one kind by name, in the order in which they were declared."""
 
     kind: ClassVar[str]
-    """Name of one such thing in messages."""
+    """Noun for one object in messages."""
     how_to_declare: ClassVar[str] = ""
     """Hint for an empty collection; `{name}` is replaced by the requested name."""
 
@@ -26,7 +26,7 @@ class Named(Mapping[str, _T]):
             return self._things[name]
         if not self._things and self.how_to_declare:
             raise UnknownNameError(
-                f"The scene has no {self.kind} {name!r}, nor any other: "
+                f"The scene has no {self.kind} {name!r}, and no other one: "
                 + self.how_to_declare.format(name=repr(name)),
                 name=str(name),
             )

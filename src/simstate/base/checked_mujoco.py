@@ -1,4 +1,4 @@
-"""Importing this module raises if simstate cannot run on the installed MuJoCo."""
+"""Check, on import, that simstate can run on the installed MuJoCo."""
 
 from __future__ import annotations
 

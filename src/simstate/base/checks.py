@@ -1,10 +1,12 @@
-"""Checks of what a user passes; each returns the value, or raises what to do.
+"""Validation of arguments; each function returns the value or raises an error.
 
-The errors have the name of what was wrong, and its shape where it has one, as data.
+The errors carry the name of the argument, and its shape where it has one, as data.
+`what` is "argument" or "argument of owner"; the error's name is the argument.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,9 +32,14 @@ NOT_WRITTEN = " Nothing was written."
 _T = TypeVar("_T")
 
 
+def argument(what: str) -> str:
+    """Return the argument of "argument of owner", with or without an article."""
+    return what.removeprefix("The ").partition(" of ")[0]
+
+
 @dataclass(frozen=True)
 class Limits:
-    """Between which limits a number must be; None: there is none on that side."""
+    """Interval that a number must be in; None leaves a side unbounded."""
 
     more_than: float | None = None
     at_least: float | None = None
@@ -56,7 +63,7 @@ class Limits:
         return " and ".join(limits or ["a number"]) + unit
 
     def outside(self, values: Tensor) -> Tensor:
-        """Which values are not within the limits; bool, same shape."""
+        """Return a mask of the values outside the limits; bool, same shape."""
         bad = ~values.isfinite() if self.finite else values.isnan()
         if self.more_than is not None:
             bad |= values <= self.more_than
@@ -69,21 +76,21 @@ class Limits:
         return bad
 
     def check(self, values: Tensor, what: str, after: str = "") -> Tensor:
-        """The values, if all of them are within the limits; else names the first."""
+        """Return the values, or raise an error that names the first one outside."""
         bad = self.outside(values)
         if bool(bad.any()):
             where = tuple(int(i) for i in bad.nonzero()[0])
-            place = f" at {list(where)}" if where else ""
+            index = f" at {list(where)}" if where else ""
             raise InvalidInputError(
-                f"{what} must be {self}, got {float(values[where]):g}{place}.{after}",
-                name=what,
+                f"{what} must be {self}, got {float(values[where]):g}{index}.{after}",
+                name=argument(what),
                 shape=values.shape,
             )
         return values
 
 
 FINITE = Limits()
-"""Any number but NaN and infinity."""
+"""Limits that reject only NaN and infinity."""
 
 
 def number(
@@ -97,7 +104,7 @@ def number(
     finite: bool = True,
     unit: str = "",
 ) -> float:
-    """One real number within limits; a bool, a text or an array of several is none."""
+    """Return a real number within limits; reject bools, texts and longer arrays."""
     limits = Limits(more_than, at_least, less_than, at_most, finite, unit)
     try:
         if isinstance(value, bool | str | bytes):
@@ -105,7 +112,7 @@ def number(
         found = float(cast("Any", value))
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise InvalidInputError(
-            f"{what} must be a number, {limits}, got {value!r}.", name=what
+            f"{what} must be a number, {limits}, got {value!r}.", name=argument(what)
         ) from error
     fits = (
         (math.isfinite(found) if finite else not math.isnan(found))
@@ -115,12 +122,14 @@ def number(
         and (at_most is None or found <= at_most)
     )
     if not fits:
-        raise InvalidInputError(f"{what} must be {limits}, got {found:g}.", name=what)
+        raise InvalidInputError(
+            f"{what} must be {limits}, got {found:g}.", name=argument(what)
+        )
     return found
 
 
 def check_finite(values: Tensor, what: str, after: str = NOT_WRITTEN) -> Tensor:
-    """The values, if every one is finite; else names the first that is not."""
+    """Return the values, or raise an error that names the first non-finite one."""
     if bool(values.isfinite().all()):
         return values
     return FINITE.check(values, what, after)
@@ -136,8 +145,8 @@ def whole_number(what: str, value: object, least: int, most: int | None = None) 
     if found is None or found < least or too_much or isinstance(value, bool):
         upto = f" and ≤ {most}" if too_much else ""
         raise InvalidInputError(
-            f"{what} must be a whole number ≥ {least}{upto}, got {repr(value)[:61]}.",
-            name=what,
+            f"{what} must be an integer ≥ {least}{upto}, got {repr(value)[:61]}.",
+            name=argument(what),
         )
     return found
 
@@ -161,7 +170,7 @@ def check_range(label: str, field: str, span: object) -> None:
         or not -math.inf < ends[0] <= ends[1] < math.inf
     ):
         raise InvalidInputError(
-            f"The {label} has {field} {span!r}: it must be (least, greatest), finite.",
+            f"The {label} has {field} {span!r}: it must be (minimum, maximum), finite.",
             name=field,
         )
 
@@ -169,39 +178,57 @@ def check_range(label: str, field: str, span: object) -> None:
 def instance_of(
     what: str, value: object, kind: type[_T] | UnionType, hint: str = ""
 ) -> _T:
-    """The value, if it is of that class."""
+    """Return the value, or raise unless it is an instance of `kind`."""
     if not isinstance(value, kind):
         wanted, got = getattr(kind, "__name__", kind), type(value).__name__
         raise InvalidInputError(
             f"{what} must be a {wanted}, got {got}: {str(value)[:60]}.{hint}",
-            name=what,
+            name=argument(what),
         )
     return cast("_T", value)
 
 
-def all_of(what: str, values: object, kind: type[_T]) -> list[_T]:
-    """The values of a sequence, if each of them is of that class."""
+def check_called_as(what: str, function: Any, *arguments: str, name: str) -> None:
+    """Raise unless a function can be called with these positional arguments."""
+    called = f"{what} must be callable as {name}({', '.join(arguments)})"
+    if not callable(function):
+        raise InvalidInputError(f"{called}; got {function!r}.", name=name)
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # a function of C has none
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        own = getattr(function, "__qualname__", type(function).__name__)
+        raise InvalidInputError(
+            f"{called}; got {own}{signature}: {error}.", name=name
+        ) from error
+
+
+def all_of(what: str, values: object, kind: type[_T], hint: str = "") -> list[_T]:
+    """Return a sequence as a list; raise unless each value is an instance of `kind`."""
     given = cast("Any", values)
     if isinstance(values, str | Mapping | Tensor) or not hasattr(given, "__iter__"):
         raise InvalidInputError(
-            f"{what} must be a sequence, got {type(given).__name__}: "
-            f"{str(given)[:60]}.",
-            name=what,
+            f"{what} must be a sequence of {kind.__name__}, got "
+            f"{type(given).__name__}: {str(given)[:60]}.{hint}",
+            name=argument(what),
         )
-    return [instance_of(f"{what}[{i}]", one, kind) for i, one in enumerate(given)]
+    return [instance_of(f"{what}[{i}]", one, kind, hint) for i, one in enumerate(given)]
 
 
 def as_path(what: str, value: object) -> Path:
-    """The path of a file or folder, from a text or a path."""
+    """Return the path of a file or folder, given as str or PathLike."""
     return Path(instance_of(what, value, str | PathLike))
 
 
 def has_shape(
     what: str, values: Any, *shapes: tuple[int | str, ...], means: str = ""
 ) -> None:
-    """Raise unless a tensor or an array has one of the shapes; (): one number.
+    """Raise unless a tensor or an array has one of the shapes; () is a single number.
 
-    A size that is a name may be any. `means` says what the shape is of.
+    A size given as a name matches any size. `means` explains the shape in the message.
     """
     shape = getattr(values, "shape", None)
     got = None if shape is None else tuple(shape)
@@ -211,7 +238,9 @@ def has_shape(
     others = " or ".join(_shown(wanted) for wanted in shapes if wanted)
     parts = ["be a number"] * (() in shapes) + [f"have shape {others}"] * bool(others)
     raise ShapeError(
-        f"{what} must {' or '.join(parts)}{means}, got {given}.", name=what, shape=got
+        f"{what} must {' or '.join(parts)}{means}, got {given}.",
+        name=argument(what),
+        shape=got,
     )
 
 
@@ -227,7 +256,7 @@ def _shown(shape: tuple[int | str, ...]) -> str:
 
 
 def as_array(values: object, what: str) -> np.ndarray[Any, Any]:
-    """The numbers of an array or of nested sequences, as a float64 copy."""
+    """Return the values of an array or of nested sequences, as a float64 copy."""
     try:
         array = np.array(values)
         if array.dtype.kind in "iuf":
@@ -235,16 +264,16 @@ def as_array(values: object, what: str) -> np.ndarray[Any, Any]:
     except (TypeError, ValueError, OverflowError, RuntimeError):
         pass
     raise InvalidInputError(
-        f"{what} must be real numbers in a tensor, array or nested list of even shape, "
-        f"got {type(values).__name__}: {str(values)[:60]}.",
-        name=what,
+        f"{what} must be real numbers in a tensor, an array or a nested list with rows "
+        f"of equal length, got {type(values).__name__}: {str(values)[:60]}.",
+        name=argument(what),
     )
 
 
 def report_rounding(values: Tensor, what: str) -> None:
-    """Warn if float32 values, to be used as float64, were visibly rounded.
+    """Warn if values to be used as float64 were visibly rounded to float32.
 
-    From 1024 on, float32 is spaced by 1.2e-4 or more; integers below 2²⁴ are exact.
+    From 1024 on, float32 values are ≥ 1.2e-4 apart; integers below 2²⁴ are exact.
     """
     if values.dtype != torch.float32 or not bool((values.abs() >= 1024).any()):
         return
@@ -256,18 +285,18 @@ def report_rounding(values: Tensor, what: str) -> None:
         warn(
             f"{what} is float32, where values near {first:g} are {spacing:.2g} apart, "
             "but the simulation computes in float64: pass a float64 tensor "
-            "(torch.tensor(…, dtype=torch.float64)), or a list, which is taken as "
+            "(torch.tensor(…, dtype=torch.float64)), or a list, which is converted to "
             "float64."
         )
 
 
 def as_device(device: str | torch.device) -> torch.device:
-    """The device of that name."""
+    """Return the device as a `torch.device`."""
     try:
         return torch.device(device)
     except (RuntimeError, TypeError, ValueError, OverflowError) as error:
         raise InvalidInputError(
-            f"device must be 'cpu' or 'cuda', as torch names them, got "
+            f"device must be 'cpu', 'cuda' or another torch device, got "
             f"{str(device)[:60]!r}.",
             name="device",
         ) from error

@@ -1,4 +1,4 @@
-"""Closing: what a `with` block closes at its end."""
+"""Base class of objects that a `with` block closes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Self
 
 
 class Closing(ABC):
-    """Has a `close`, which the end of a `with` block calls."""
+    """Context manager that calls `close` at the end of a `with` block."""
 
     @abstractmethod
     def close(self) -> None:
-        """End it; a second call does nothing."""
+        """Release the resources; a second call does nothing."""
 
     def __enter__(self) -> Self:
         return self

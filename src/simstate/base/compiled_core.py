@@ -1,6 +1,6 @@
-"""Finding the compiled core, and joining it with the libmujoco that Python uses.
+"""Locate the compiled core and link it to the libmujoco that Python uses.
 
-It stands here and not in `engine/`, so that `simstate --version` loads no torch.
+It is here and not in `engine/`, so that `simstate --version` does not load torch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import mujoco
 
 SWITCH = "SIMSTATE_CORE"
-"""The environment variable that switches the core off with 0."""
+"""Environment variable; 0 disables the core."""
 _FOLDER = Path(__file__).parents[1] / "engine" / "core"
 _REVISION = 10
 """Revision of the functions that the core must have, as in binding_module.c."""
@@ -25,22 +25,22 @@ _REVISION = 10
 
 def is_available() -> bool:
     """Return True if the core is built for this MuJoCo and not disabled."""
-    return os.environ.get(SWITCH, "1") != "0" and _joined() is None
+    return os.environ.get(SWITCH, "1") != "0" and _link_failure() is None
 
 
 def description() -> str:
-    """Which path the native engine takes, and why."""
+    """Return which implementation the native engine uses, and why."""
     if os.environ.get(SWITCH, "1") == "0":
         return f"native engine: mujoco.batch ({SWITCH}=0)"
-    reason = _joined()
+    reason = _link_failure()
     if reason is not None:
         return f"native engine: mujoco.batch (no compiled core: {reason})"
     return "native engine: compiled core"
 
 
 def module() -> Any:
-    """The compiled module; raises where `is_available` is false."""
-    reason = _joined()
+    """Return the compiled module; raise ImportError unless `is_available`."""
+    reason = _link_failure()
     if reason is not None:
         raise ImportError(f"There is no compiled core: {reason}.")
     return _loaded()
@@ -52,7 +52,7 @@ def module_name() -> str:
 
 
 def _loaded() -> Any:
-    """The compiled module, without the packages that it lies in; or ImportError."""
+    """Import the compiled module without importing its parent packages."""
     name = module_name()
     if name in sys.modules:
         return sys.modules[name]
@@ -66,21 +66,21 @@ def _loaded() -> Any:
 
 
 def _others() -> str:
-    """Return which versions of MuJoCo there is a core for, in words."""
+    """Return a text that lists the versions of MuJoCo for which a core was built."""
     files = _FOLDER.glob("_core_*")
     numbers = sorted({file.name.split(".")[0].removeprefix("_core_") for file in files})
     return f"there are cores for {', '.join(numbers) or 'no version'}"
 
 
 @cache
-def _joined() -> str | None:
-    """Join the compiled module with libmujoco; what hinders it, or None."""
+def _link_failure() -> str | None:
+    """Link the compiled module to libmujoco; return the reason if it fails."""
     try:
         core = _loaded()
     except ImportError as error:
         return f"it was not built for {mujoco.mj_version()}, or does not load: {error}"
     if getattr(core, "REVISION", 1) != _REVISION:
-        return "it was built from other sources of simstate: build it again"
+        return "it was built from another version of simstate: rebuild it"
     try:
         library = ctypes.CDLL(str(_library_path()))
         addresses = tuple(_address(library, name) for name in core.SYMBOLS)
@@ -91,7 +91,7 @@ def _joined() -> str | None:
 
 
 def _library_path() -> Path:
-    """The libmujoco that the package `mujoco` has loaded."""
+    """Return the libmujoco that the package `mujoco` has loaded."""
     folder, version = Path(mujoco.__file__).parent, mujoco.mj_versionString()
     if sys.platform == "darwin":
         return folder / f"libmujoco.{version}.dylib"
@@ -101,12 +101,12 @@ def _library_path() -> Path:
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:
-    """The address of a function or a variable."""
+    """Return the address of a function or a variable."""
     return ctypes.addressof(ctypes.c_char.in_dll(library, name))
 
 
 def _own_timer(library: ctypes.CDLL) -> int:
-    """The address of libmujoco's own timer, in mjcb_time from the start; 0: unknown."""
+    """Return the address of libmujoco's default timer in mjcb_time; 0: unknown."""
     if mujoco.get_mjcb_time() is not None:
         return 0
     return ctypes.c_void_p.in_dll(library, "mjcb_time").value or 0
@@ -131,7 +131,7 @@ def refuse_python_callbacks() -> None:
         callback = getattr(mujoco, f"get_{name}")()
         if callback is not None and not isinstance(callback, _C_FUNCTION):
             raise ValueError(
-                f"{name} is a Python function, and a batch of worlds takes only C "
+                f"{name} is a Python function, but a batch of worlds accepts only C "
                 f"functions: remove it with mujoco.set_{name}(None), or install a "
                 "ctypes function."
             )

@@ -1,4 +1,4 @@
-"""Contract: which unit, axes and point a number has, in words."""
+"""Contract: the unit, axes and reference point of a value, as text."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ NO = "–"
 
 
 class Contract(NamedTuple):
-    """Unit, axes and point of a recorded, observed or commanded value."""
+    """Unit, axes and reference point of a recorded, observed or commanded value."""
 
     unit: str = UNDECLARED
-    """"1" for a pure number."""
+    """Unit; "1" for a dimensionless value."""
     axes: str = UNDECLARED
-    """The axes that it is a component along; "–" if it is none."""
+    """Axes along which it is a component; "–" if not applicable."""
     point: str = UNDECLARED
-    """The point that it belongs to; "–" if it is about none."""
+    """Point that it refers to; "–" if not applicable."""
     scale: float = 1.0
-    """The number times this is in `unit`."""
+    """Factor that converts the value to `unit`."""
 
     def scaled(self, scale: float) -> Contract:
         """Return the contract of a value that is `scale` times smaller."""
@@ -29,7 +29,7 @@ class Contract(NamedTuple):
 
     @property
     def unit_text(self) -> str:
-        """The unit that the number counts, such as "0.25 rad"."""
+        """Unit of the unscaled value, such as "0.25 rad"."""
         if self.unit == UNDECLARED or f"{self.scale:g}" == "1":
             return self.unit
         if self.unit == "1":
@@ -45,9 +45,9 @@ UNSAID = Contract()
 
 
 def spread(each: Sequence[Contract], count: int) -> list[Contract] | None:
-    """A contract for each of `count` numbers, of some that repeat; None: they do not.
+    """Return contracts for `count` values by repeating `each`; None if it does not fit.
 
-    None at all leaves them undeclared.
+    An empty `each` leaves all values undeclared.
     """
     times, rest = divmod(count, len(each) or 1)
     return None if rest else list(each or [UNSAID]) * times

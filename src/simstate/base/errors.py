@@ -1,4 +1,4 @@
-"""The errors that simstate raises: what was given, what is allowed, what to do."""
+"""Errors of simstate; each states what was given, what is allowed and what to do."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ import contextlib
 import difflib
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Self, TypeVar
+
+_E = TypeVar("_E", bound=Exception)
 
 _PACKAGE = str(Path(__file__).parents[1])
 _INNER = (_PACKAGE, contextlib.__file__)
-"""Files whose frames are between a warning and the line that it is about."""
+"""Files whose frames are skipped when a warning is attributed to a caller."""
 
 
 class SimStateError(Exception):
-    """The parent of every error that simstate raises on purpose.
+    """Base class of all errors that simstate raises deliberately.
 
-    In addition to its text it may have data: the `name` that it is about, the
-    names that are `known`, the `shape` that was given, the `worlds` concerned.
+    In addition to its message, an error may carry data: the `name` that it refers
+    to, the `known` names, the given `shape` and the affected `worlds`.
     """
 
     def __init__(
@@ -35,27 +38,50 @@ class SimStateError(Exception):
         self.shape = None if shape is None else tuple(shape)
         self.worlds = tuple(worlds)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = vars(self) | {"name": self.name}  # AttributeError's own member
+        return _made, (type(self), self.args, fields)
+
+    def with_message(self, message: str, name: str = "") -> Self:
+        """Return an error of the same class and fields with another message.
+
+        Args:
+            message: its text.
+            name: its name, if it has none yet.
+        """
+        fields = vars(self) | {"name": self.name or name}
+        return _made(type(self), (message,), fields)
+
+
+def _made(kind: type[_E], args: tuple[object, ...], fields: Mapping[str, object]) -> _E:
+    """Return an error without calling its constructor, whose arguments may differ."""
+    error = kind.__new__(kind, *args)
+    error.args = args  # OSError leaves it to its constructor
+    for name, value in fields.items():
+        setattr(error, name, value)
+    return error
+
 
 class InvalidInputError(SimStateError, ValueError):
-    """A value that cannot be used: NaN, a wrong dtype or device, a bad id."""
+    """An invalid value: NaN, a wrong dtype or device, an id out of range."""
 
 
 class ShapeError(InvalidInputError):
-    """An array whose shape does not fit what it is written to."""
+    """An array whose shape does not match its destination."""
 
 
 class ConventionError(InvalidInputError):
-    """States of two conventions in one operation, or one that is not what it says."""
+    """States of different conventions in one operation, or mislabelled states."""
 
 
 class ModelError(SimStateError, ValueError):
-    """A model or a scene that cannot be built as it was described."""
+    """A model or a scene that cannot be built from its description."""
 
 
 class SceneMismatchError(ModelError):
-    """A compiled scene that differs from a model's file where nothing requests it.
+    """A compiled scene that differs from a model's file without being asked to.
 
-    `name` is the array or option of MuJoCo's, `element` the kind and name of the
+    `name` is MuJoCo's array or option, `element` the kind and name of the
     element, `in_file` and `in_scene` are the two values.
     """
 
@@ -74,15 +100,15 @@ class SceneMismatchError(ModelError):
 
 
 class TaskError(SimStateError, ValueError):
-    """A task that cannot be found, loaded or made as it was written."""
+    """A task that cannot be found, loaded or built."""
 
 
 class SnapshotError(SimStateError, ValueError):
-    """A snapshot that is damaged, of another model or of another kind."""
+    """A snapshot that is damaged, of another model, or not a snapshot."""
 
 
 class RecordingError(SimStateError, ValueError):
-    """A recording that is damaged, of another kind, or cannot be replayed."""
+    """A recording that is damaged, not a recording, or cannot be replayed."""
 
 
 class FileError(SimStateError, OSError):
@@ -100,18 +126,18 @@ class UnknownNameError(SimStateError, KeyError, AttributeError):
 
 
 class StaleReadError(SimStateError, RuntimeError):
-    """A read, under `freshness="strict"`, of a quantity that a write left behind."""
+    """A read of a stale quantity under `freshness="strict"`."""
 
 
 class ThreadError(SimStateError, RuntimeError):
-    """A simulation that is used by two threads at once, or after a fork."""
+    """A simulation used by two threads at the same time, or after a fork."""
 
 
 class DivergenceError(SimStateError, RuntimeError):
-    """Worlds that went NaN, infinite or huge, or that MuJoCo would have reset.
+    """Worlds whose state became NaN, infinite or huge, or that MuJoCo would have reset.
 
-    `env_ids` lists them in rising order. They hold the state that they had before
-    the call; the others have advanced.
+    `env_ids` lists them in ascending order. They keep the state that they had before
+    the call; the other worlds have advanced.
     """
 
     def __init__(
@@ -130,10 +156,10 @@ class CouplingError(DivergenceError):
 
 
 def not_copied(what: str, made: str, name: str) -> InvalidInputError:
-    """Return the error for copying or pickling what lives in an engine's memory."""
+    """Return the error for copying or pickling an object in an engine's memory."""
     return InvalidInputError(
         f"{what} cannot be copied or pickled: its worlds are in an engine's memory. "
-        f"Make another one, other = {made}, and bring it to the same state: "
+        f"Create another one, other = {made}, and copy the state: "
         f"other.restore({name}.snapshot()). A Snapshot can be saved and pickled.",
         name=name,
     )
@@ -145,10 +171,10 @@ def unknown_name(
     """Return the error for a name that is not among `known`, with the nearest names.
 
     Args:
-        kind: the kind of thing that is named.
+        kind: the noun for the named object.
         name: the unknown name.
         known: all names.
-        hint: a sentence that replaces the nearest names.
+        hint: a sentence to show instead of the nearest names.
     """
     names = list(known)
     meant = f"{hint} Known: {listed(names)}." if hint else suggestion(name, names)
@@ -169,7 +195,7 @@ def close_to(name: object, known: Iterable[str]) -> str:
 
 
 def listed(names: Iterable[object], most: int = 20) -> str:
-    """The names in one line, cut after `most` of them; 'none' if there are none."""
+    """Return the names on one line, at most `most` of them; 'none' if empty."""
     names = [str(name) for name in names]
     if not names:
         return "none"
@@ -178,7 +204,7 @@ def listed(names: Iterable[object], most: int = 20) -> str:
 
 
 def warn(message: str, category: type[Warning] = RuntimeWarning) -> None:
-    """Give a warning that points to the caller's own line, outside simstate."""
+    """Issue a warning attributed to the caller's line outside simstate."""
     frame, level = sys._getframe(1), 2  # pyright: ignore[reportPrivateUsage]
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INNER):
         frame, level = frame.f_back, level + 1

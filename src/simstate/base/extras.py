@@ -1,4 +1,4 @@
-"""Libraries of extras, loaded when they are used."""
+"""Optional libraries, imported on first use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simstate.base.errors import InvalidInputError
 
 
 def library_folder(name: str, extra: str, what: str) -> Path:
-    """The folder of an installed package, which is not loaded."""
+    """Return the folder of an installed package without importing it."""
     found = find_spec(name)
     if found is None or found.origin is None:
         raise InvalidInputError(
@@ -21,13 +21,13 @@ def library_folder(name: str, extra: str, what: str) -> Path:
 
 
 def library(name: str, extra: str, what: str, package: str | None = None) -> Any:
-    """Import and return a module of another library; the error says how to get it.
+    """Import and return an optional module; the error states how to install it.
 
     Args:
         name: the module.
-        extra: the extra of simstate that brings it.
-        what: what needs it, in the plural, for the message.
-        package: its name on the package index; None: that of the module.
+        extra: the extra of simstate that installs it.
+        what: the features that need it, in the plural, for the message.
+        package: its name on the package index; None: the module's top-level name.
     """
     try:
         return import_module(name)

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files and folders that are written atomically."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def write_atomically(path: Path, data: bytes | memoryview) -> None:
 def replacing(path: Path) -> Generator[Path]:
     """Yield a temporary file to write, which then replaces the target.
 
-    If the block raises, or the process dies in it, the old file is there as it was. A
-    symbolic link stays one, and what it points to is replaced. A new file has the mode
-    that the umask says, an old one keeps its own. What killed processes have left of
-    earlier attempts to write this file is removed.
+    If the block raises, or the process dies in it, the old file is unchanged. A
+    symbolic link is kept, and the file that it points to is replaced. A new file gets
+    its mode from the umask, an existing one keeps its mode. Temporary files that killed
+    processes left behind for this target are removed.
     """
     target = Path(os.path.realpath(path))
     part = target.with_name(_part_name(target))
-    try:  # from before it is there: Ctrl-C may come at once
+    try:  # before the file exists: Ctrl-C may come at any time
         if target.exists() and not target.is_file():
             raise FileError(
-                f"Cannot write {str(path)!r}: it is no regular file.", name=str(path)
+                f"Cannot write {str(path)!r}: not a regular file.", name=str(path)
             )
         _remove_abandoned(target, target.parent)
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
@@ -45,12 +45,12 @@ def replacing(path: Path) -> Generator[Path]:
         with open(part, "rb") as file:
             os.fsync(file.fileno())
         os.replace(part, target)
-    except FileError:  # also the block's own, of another file
+    except FileError:  # also one of the block, for another file
         raise
     except OSError as error:
         raise FileError(
-            f"Cannot write {str(path)!r}: {reason_of(error)}. What was there before is "
-            "untouched.",
+            f"Cannot write {str(path)!r}: {reason_of(error)}. The previous content is "
+            "unchanged.",
             name=str(path),
         ) from error
     finally:
@@ -60,15 +60,15 @@ def replacing(path: Path) -> Generator[Path]:
 
 @contextlib.contextmanager
 def filling(path: Path) -> Generator[Path]:
-    """A folder to be filled, whose content then is that of the target.
+    """Yield a temporary folder to fill, whose content then becomes the target's.
 
-    The target must be empty or not there. If the block raises it stays so, and what a
-    killed process has left of an earlier attempt is removed.
+    The target must be empty or absent. If the block raises, it stays so. Temporary
+    folders that killed processes left behind are removed.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_dir():
         raise InvalidInputError(
-            f"{str(path)!r} exists already and is no folder.", name=str(path)
+            f"{str(path)!r} already exists and is not a folder.", name=str(path)
         )
     place = target if target.exists() else target.parent
     part = place / _part_name(target)
@@ -77,20 +77,20 @@ def filling(path: Path) -> Generator[Path]:
         _remove_abandoned(target, place)
         if place is target and any(place.iterdir()):
             raise InvalidInputError(
-                f"{str(path)!r} exists already and is not empty: name another folder.",
+                f"{str(path)!r} already exists and is not empty: name another folder.",
                 name=str(path),
             )
         part.mkdir()
         yield part
         if place is not target:
             os.replace(part, target)
-        else:  # which may be where a disk is mounted, or where a shell is
+        else:  # it may be a mount point or a working directory
             _move_all(part, target)
     except FileError:
         raise
     except OSError as error:
         raise FileError(
-            f"Cannot write {str(path)!r}: {reason_of(error)}. Nothing is left of it.",
+            f"Cannot write {str(path)!r}: {reason_of(error)}. Nothing was written.",
             name=str(path),
         ) from error
     finally:
@@ -98,7 +98,7 @@ def filling(path: Path) -> Generator[Path]:
 
 
 def _move_all(source: Path, target: Path) -> None:
-    """Move what is in a folder into another one; all of it, or nothing."""
+    """Move the content of a folder into another one; undo all moves on an error."""
     moved: list[Path] = []
     try:
         for item in list(source.iterdir()):
@@ -113,11 +113,11 @@ def _move_all(source: Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def naming_errors(path: Path, verb: str) -> Generator[None]:
-    """Raise a FileError that names the file where the block raises an OSError.
+    """Turn an OSError of the block into a FileError that names the file.
 
     Args:
         path: the file or folder.
-        verb: what is done with it, "read" or "write".
+        verb: the operation, "read" or "write".
     """
     try:
         yield
@@ -130,9 +130,9 @@ def naming_errors(path: Path, verb: str) -> Generator[None]:
 
 
 def reason_of(error: OSError) -> str:
-    """Why a file could not be written, as the system says it.
+    """Return the reason of an error in the operating system's words.
 
-    Libraries that write files add paragraphs around it.
+    Libraries that write files wrap it in longer messages.
     """
     return os.strerror(error.errno) if error.errno else str(error)
 
@@ -148,7 +148,7 @@ def _prefix(target: Path) -> str:
 
 
 def _remove_abandoned(target: Path, place: Path) -> None:
-    """Remove the parts in a folder that processes have begun which are no more."""
+    """Remove the temporary files of processes that no longer exist."""
     prefix = _prefix(target)
     for file in place.iterdir():
         if not (file.name.startswith(prefix) and file.name.endswith(_ENDING)):
@@ -168,14 +168,14 @@ def _is_alive(process: int) -> bool:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except OSError:  # it belongs to another process
+    except OSError:  # it belongs to another user
         return True
     return True
 
 
 def check_text(path: Path) -> None:
-    """Raise if a file is no text, as one of Python code is."""
+    """Raise if a file is not text, as Python code is."""
     if b"\0" in path.read_bytes():
         raise InvalidInputError(
-            f"{str(path)!r} is no text: it has zero bytes.", name=str(path)
+            f"{str(path)!r} is not a text file: it has zero bytes.", name=str(path)
         )

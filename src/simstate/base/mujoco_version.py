@@ -1,6 +1,6 @@
-"""The MuJoCo that is installed: if simstate can run on it, and how to repair it.
+"""Checks of the installed MuJoCo, and the command that repairs an installation.
 
-Nothing here imports MuJoCo, which may fail where two versions lie over each other.
+Nothing here imports MuJoCo: the import may fail if two versions share a folder.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from simstate.base.errors import SimStateError
 TESTED = "3.17.0"
 """The version that `constraints.txt` pins, of MuJoCo and MuJoCo Warp."""
 OLDEST = 3017000
-"""The first with `mujoco.batch`, as `mj_version` returns it: 3.17.0."""
+"""First version with `mujoco.batch`, 3.17.0, as `mj_version` returns it."""
 DEFECTIVE = {4000000: "its sparse Cholesky factorisation is wrong"}
 """Versions that compute wrong results, and the reason."""
 REPAIR = (
     "python -m pip uninstall -y mujoco mujoco-core mujoco-warp && "
     f"python -m pip install mujoco=={TESTED} mujoco-warp=={TESTED}"
 )
-"""The command that installs the tested version, whatever was there before."""
+"""Command that installs the tested version over any other."""
 
 
 def rejection(number: int, name: str) -> str | None:
-    """Return why a version of MuJoCo cannot be used, and what to do; None: it can."""
+    """Return why a version of MuJoCo cannot be used, with the remedy, or None."""
     if number < OLDEST:
         reason = "it has no mujoco.batch"
     elif number in DEFECTIVE:
@@ -41,10 +41,10 @@ def rejection(number: int, name: str) -> str | None:
 
 
 def installation_fault() -> str | None:
-    """Return which versions of MuJoCo lie over each other, and the repair; or None.
+    """Return how the installation of MuJoCo is damaged, with the remedy; or None.
 
-    `mujoco-core` has been MuJoCo itself since 4.0, in the folder that `mujoco` had
-    before. pip takes them for different packages, and lets one overwrite the other.
+    Since 4.0, MuJoCo itself is `mujoco-core`, in the folder that `mujoco` used before.
+    pip treats them as different packages, and lets one overwrite the other.
     """
     fault = _fault(_installed("mujoco"), _installed("mujoco-core"), _folder())
     if fault is None:
@@ -60,27 +60,27 @@ def check_installation(number: int, name: str) -> None:
 
 
 def check_warp(number: int) -> None:
-    """Raise if MuJoCo Warp is not of the engine's major version."""
+    """Raise unless MuJoCo Warp has the major version of MuJoCo."""
     engine, warp = number // 1000000, _installed("mujoco-warp")
     if warp is None or _release(warp)[0] == engine:
         return
     fitting = {3: TESTED, 4: "4.0.0"}.get(engine, f"{engine}.*")
     raise SimStateError(
         f"mujoco-warp {warp} is not for MuJoCo {engine}: the two must have the same "
-        "major version. Install the one that fits: python -m pip install --no-deps "
+        "major version. Install a matching one: python -m pip install --no-deps "
         f"'mujoco-warp=={fitting}'.",
         name="mujoco-warp",
     )
 
 
 def _fault(mujoco: str | None, core: str | None, folder: Path | None) -> str | None:
-    """Return what does not fit between two packages and the folder that they share."""
+    """Return the conflict between two packages and the folder they share, or None."""
     if mujoco is not None and core is not None and _release(mujoco)[0] < 4:
         return f"mujoco {mujoco} and mujoco-core {core} share one folder"
     package = "mujoco" if core is None else "mujoco-core"
     wanted = core or mujoco
     if wanted is None:
-        return None  # not by pip, or not at all
+        return None  # not installed, or not by pip
     if folder is None:
         return f"the files of {package} {wanted} are missing"
     found = {
@@ -93,7 +93,7 @@ def _fault(mujoco: str | None, core: str | None, folder: Path | None) -> str | N
         return f"{folder} has {' and '.join(sorted(found))}"
     for name, release in found.items():
         if _release(release) != _release(wanted):
-            return f"{package} is {wanted}, and its folder has {name}"
+            return f"{package} is {wanted}, but its folder contains {name}"
     return None
 
 
@@ -118,12 +118,12 @@ def _release(text: str) -> tuple[int, ...]:
 
 
 LIBRARIES = ("simstate", "mujoco", "mujoco-core", "mujoco-warp", "torch", "numpy")
-"""Libraries that determine the bits of a run. Since 4.0 MuJoCo itself is `mujoco-core`,
-whose version is that of `mujoco` if there is no such package."""
+"""Libraries on which the exact results of a run depend. Since 4.0, MuJoCo itself is
+`mujoco-core`, whose version is used for `mujoco` if that package is not installed."""
 
 
 def installed_versions(libraries: Iterable[str] = LIBRARIES) -> dict[str, str]:
-    """Python's version, and that of each of these libraries that is installed."""
+    """Return the versions of Python and of the installed ones of these libraries."""
     found = {"python": platform.python_version()}
     for name in libraries:
         try:

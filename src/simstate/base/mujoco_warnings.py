@@ -1,4 +1,4 @@
-"""MuJoCo's own warnings, silenced while simstate reports what they say."""
+"""MuJoCo's warnings, silenced while simstate reports their causes itself."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from simstate.base import compiled_core
 
 @contextmanager
 def silenced() -> Generator[None]:
-    """Print nothing, and call no handler of the user, for MuJoCo's warnings.
+    """Suppress MuJoCo's warnings, and the user's handler for them, in the block.
 
-    MuJoCo has one handler for the process. The compiled core counts the calls of all
-    threads that silence it, its own included.
+    MuJoCo has one handler per process. The compiled core counts the calls of all
+    threads that silence it, including its own.
     """
     if compiled_core.is_available():
         quiet = compiled_core.module().Quiet()
@@ -34,7 +34,7 @@ def silenced() -> Generator[None]:
 
 
 class _Handler:
-    """The same without the compiled core: the first call replaces the handler."""
+    """`silenced` without the compiled core: the first call replaces the handler."""
 
     def __init__(self) -> None:
         self._threads: set[int] = set()
@@ -51,11 +51,11 @@ class _Handler:
     def restore(self) -> None:
         """Restore the user's handler, unless another thread still needs silence."""
         self._threads.discard(threading.get_ident())
-        if self._threads:  # one may have died within a call
+        if self._threads:  # a thread may have died within a call
             self._threads &= {thread.ident or 0 for thread in threading.enumerate()}
         if not self._threads:
             mujoco.set_mju_user_warning(self._theirs)
-            if self._threads:  # one has started meanwhile
+            if self._threads:  # another call has started meanwhile
                 mujoco.set_mju_user_warning(_ignore)
 
     def forked(self) -> None:

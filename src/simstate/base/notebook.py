@@ -21,7 +21,7 @@ def html_summary(
     Args:
         caption: the one-line `repr` of the object.
         head: the titles of the columns.
-        rows: the cells of each row; a long table is cut and says so.
+        rows: the cells of each row; a long table is truncated with a note.
         png: a PNG file to show above the table.
     """
     cells = [[escape(str(cell)) for cell in row] for row in rows]

@@ -1,4 +1,4 @@
-"""Sessions of ONNX Runtime for single files, which name no other file."""
+"""Sessions of ONNX Runtime for self-contained files."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _PARTS = {
 }  # fmt: skip
 """Messages of onnx.proto that may contain tensors: field numbers and their kinds."""
 _EXTERNAL = (13, 14)
-"""Fields of a tensor whose values are elsewhere: external_data, data_location."""
+"""Fields of a tensor with values in another file: external_data, data_location."""
 _VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
 
 
 def onnx_session(path: Path) -> Any:
     """Return a session of ONNX Runtime, on one thread of the CPU.
 
-    A file whose tensors are in other files is refused before ONNX Runtime reads it,
-    which would open them relative to the working directory.
+    A file with tensors in other files is rejected before ONNX Runtime reads it,
+    because it would open them relative to the working directory.
     """
     runtime = library("onnxruntime", "play", "ONNX files")
     if not path.is_file():
@@ -45,10 +45,10 @@ def onnx_session(path: Path) -> Any:
         return runtime.InferenceSession(
             data, options, providers=["CPUExecutionProvider"]
         )
-    except Exception as error:  # of ONNX Runtime's many kinds
+    except Exception as error:  # ONNX Runtime raises many kinds
         reason = " ".join(str(error).split())[:200]
         raise InvalidInputError(
-            f"{str(path)!r} is no ONNX file that can be used: {reason}.", name=str(path)
+            f"{str(path)!r} is not a usable ONNX file: {reason}.", name=str(path)
         ) from error
 
 
@@ -82,7 +82,7 @@ def _fields(message: memoryview) -> Iterator[tuple[int, memoryview | int]]:
         else:
             raise ValueError(f"a field has the unknown encoding {kind}")
         if at + size > end:
-            raise ValueError("it is cut off")
+            raise ValueError("it is truncated")
         if kind == _BYTES:
             yield key >> 3, message[at : at + size]
         at += size
@@ -95,4 +95,4 @@ def _varint(message: memoryview, at: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << (7 * k)
         if byte < 0x80:
             return value & 0xFFFFFFFFFFFFFFFF, at + k + 1
-    raise ValueError("it is cut off")
+    raise ValueError("it is truncated")

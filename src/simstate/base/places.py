@@ -1,4 +1,4 @@
-"""Places: where in a user's own files something was written, or went wrong."""
+"""Source lines in a user's files, to which errors refer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Place:
 
 
 def calling_place() -> Place | None:
-    """The nearest caller's line that is neither simstate's nor of a library."""
+    """Return the line of the nearest caller outside simstate and other libraries."""
     frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame is not None:
         if _is_own(frame.f_code.co_filename):
@@ -48,7 +48,7 @@ def calling_place() -> Place | None:
 
 @contextmanager
 def written_at(place: Place | None) -> Generator[None]:
-    """While it is entered, errors remember the line that they are about."""
+    """Attach the user's line to errors that the block raises."""
     try:
         yield
     except Exception as error:
@@ -59,7 +59,7 @@ def written_at(place: Place | None) -> Generator[None]:
 def remember_place(error: Exception, place: Place | None) -> None:
     """Attach to an error the user's line that raised it.
 
-    That is the user's line which was running, if there was one, else `place`.
+    That is the user's line that was being executed, if any, else `place`.
     """
     if not hasattr(error, "place"):
         ran = _ran(error)
@@ -67,7 +67,7 @@ def remember_place(error: Exception, place: Place | None) -> None:
 
 
 def place_of_function(function: object) -> Place | None:
-    """The line in which a user's function begins; None: it is not a user's."""
+    """Return the first line of a user's function; None if it is not a user's."""
     code: CodeType | None = getattr(function, "__code__", None)
     if code is None or not _is_own(code.co_filename):
         return None
@@ -84,7 +84,7 @@ def place_of(error: BaseException) -> Place | None:
 
 
 def _ran(error: BaseException) -> list[Place]:
-    """The lines of a user's files that were running, the innermost last."""
+    """Return the lines of a user's files in the traceback, the innermost last."""
     return [
         Place(frame.filename, frame.lineno)
         for frame in traceback.extract_tb(error.__traceback__)
@@ -100,7 +100,7 @@ def _is_own(path: str) -> bool:
 
 
 def _shown(path: str) -> str:
-    """The path as a user would write it from where he is."""
+    """Return the path, relative if it is below the working directory."""
     try:
         relative = os.path.relpath(path)
     except ValueError:  # another drive

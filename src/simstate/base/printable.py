@@ -1,4 +1,4 @@
-"""Texts of files, as they may be shown: without what a terminal would obey."""
+"""Texts from files, made safe to print: without terminal control characters."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any, cast
 _KEPT = "\n\t"
 _SHOWN = "\N{REPLACEMENT CHARACTER}"
 _CATEGORIES = ("Cc", "Cs")
-"""Control characters, escape sequences among them, and halves of surrogate pairs."""
+"""Control characters, including escape, and unpaired surrogates."""
 _TURNING = {*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))}
-"""Characters that turn the order of the text after them."""
+"""Characters that change the direction of the text after them."""
 
 
 def printable(text: str) -> str:
-    """Return a text with a mark for each character that a terminal would obey."""
+    """Return a text with each control character replaced by a visible mark."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(character if _is_shown(character) else _SHOWN for character in text)
 
 
 def printable_values(value: Any) -> Any:
-    """Return the values of JSON with printable texts, keys included.
+    """Return a JSON value with all texts, including keys, made printable.
 
-    Keys that would become the same raise ValueError.
+    Raise ValueError if two keys would become equal.
     """
     if isinstance(value, str):
         return printable(value)

@@ -1,4 +1,4 @@
-"""Samples over time as a table or as a figure, drawn with matplotlib when needed."""
+"""Samples over time as a table or a figure; pandas and matplotlib load on use."""
 
 # matplotlib comes with partial type information.
 # pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false
@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,19 +16,24 @@ import numpy as np
 from torch import Tensor
 
 from simstate.base.checks import as_path
-from simstate.base.errors import InvalidInputError, listed
+from simstate.base.errors import (
+    InvalidInputError,
+    UnknownNameError,
+    listed,
+    unknown_name,
+)
 from simstate.base.extras import library
 
 MOST_WORLDS = 16
-"""Maximum number of worlds in a figure unless specified."""
+"""Default maximum number of worlds in a figure."""
 MOST_NAMED = 20
 """Maximum number of components with a label in a figure."""
 _COLUMNS = 4
 """Maximum number of panels side by side."""
 _SIDE = re.compile(r"(?i)left|right|[lr]|[fhr][lr]|front|rear|hind|[xyz]|[0-9]+")
-"""Parts of names by which joints of one kind differ."""
+"""Parts of names that distinguish joints of one kind."""
 _STYLES = ("-", "--", ":", "-.")
-"""Line styles, each for ten colours."""
+"""Line styles, each used with ten colours."""
 
 
 class Samples(Protocol):
@@ -41,24 +46,40 @@ class Samples(Protocol):
 
     @property
     def units(self) -> Mapping[str, str]:
-        """The unit of each."""
+        """The unit of each quantity."""
         ...
 
     @property
     def time(self) -> Tensor:
-        """When the samples were taken [s], NaN where none was; (samples, worlds)."""
+        """Times of the samples [s], NaN where missing; (samples, worlds)."""
         ...
 
     def __getitem__(self, name: str) -> Tensor:
-        """A quantity over time; (samples, worlds, …)."""
+        """Return a quantity over time; (samples, worlds, …)."""
         ...
 
 
+def full_column_name(name: str, known: Collection[str], kind: str) -> str:
+    """Return the name of a column, of which the entity's may be omitted."""
+    if name in known:
+        return name
+    ends = [one for one in known if one.rpartition(".")[2] == name]
+    if not ends:
+        raise unknown_name(kind, name, known)
+    if len(ends) > 1:
+        raise UnknownNameError(
+            f"{name!r} is a {kind} of several entities: name one of {listed(ends)}.",
+            name=name,
+            known=ends,
+        )
+    return ends[0]
+
+
 def table_of(samples: Samples, worlds: Mapping[int, int], whole: bool) -> Any:
-    """A pandas table with a row for each sample of some worlds (number → column).
+    """Return a pandas table with a row per sample of some worlds (id → column).
 
     Columns are `name` or `name[k]`; units are in `attrs["units"]`. The index is the
-    time, and where `whole` the world and the time.
+    time or, if `whole`, the world and the time.
     """
     pandas = library("pandas", "data", "Tables")
     values = {name: samples[name] for name in samples.names}
@@ -93,16 +114,16 @@ def draw(
     title: str = "",
     more: Sequence[Callable[[Any], None]] = (),
 ) -> None:
-    """Draw quantities over time, a panel for each kind of component; world as shade.
+    """Draw quantities over time, a panel per kind of component, a shade per world.
 
     Args:
-        samples: what was kept.
-        path: the figure.
-        worlds: those to draw (number → column).
+        samples: the samples.
+        path: the file of the figure.
+        worlds: the worlds to draw (id → column).
         names: the quantities.
-        components: names of the components of each; None: they have none.
-        elapsed: when the samples were taken, since the first [s]; (samples,). It is
-            drawn over this where a world was reset; None: over its own time.
+        components: names of the components of each; None: unnamed.
+        elapsed: time of the samples since the first [s], (samples,); the abscissa if
+            a world was reset. None: always the worlds' own time.
         title: heading of the figure, before its worlds.
         more: functions that draw further panels, each on one pair of axes.
     """
@@ -119,7 +140,7 @@ def draw(
     for spare in grid.flat[count:]:
         spare.set_axis_off()
     for axes in grid.flat[max(0, count - columns) : count]:
-        axes.tick_params(labelbottom=True)  # nothing is below it
+        axes.tick_params(labelbottom=True)  # no panel is below it
     for draw_panel, axes in zip(more, grid.flat[len(panels) :], strict=False):
         draw_panel(axes)
     time = samples.time.double()
@@ -170,7 +191,7 @@ class _Panel:
 def _panels(
     samples: Samples, name: str, labels: Mapping[str, Sequence[str]]
 ) -> list[_Panel]:
-    """The panels of a quantity, one for each kind of joint or of other components."""
+    """Return the panels of a quantity, one per kind of component."""
     width = samples[name][0, 0].numel()
     known = labels.get(name, ())
     names = list(known) if len(known) == width else [f"[{k}]" for k in range(width)]
@@ -181,7 +202,7 @@ def _panels(
     for k, label in enumerate(names):
         member, kind = split_name(label)
         kinds.setdefault(kind, []).append((k, member))
-    if len(kinds) == width or width > MOST_NAMED * 4:  # nothing is of the same kind
+    if len(kinds) == width or width > MOST_NAMED * 4:  # no two are of the same kind
         kinds = {"": list(enumerate(names))}
     return [
         _Panel(
@@ -209,14 +230,14 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def _worlds_text(worlds: Sequence[int]) -> str:
-    """The worlds of a figure, in the order of their shades."""
+    """Return the text that lists the worlds of a figure, in the order of shades."""
     if len(worlds) == 1:
         return f"world {worlds[0]}"
     return f"worlds {', '.join(map(str, worlds))}, from dark to light"
 
 
 def _add_legend(figure: Any, grid: Any) -> None:
-    """One legend for all panels, if curves have names."""
+    """Add one legend for all panels, if the curves have names."""
     found: dict[str, Any] = {}
     for axes in grid.flat:
         for line, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -229,12 +250,12 @@ def _add_legend(figure: Any, grid: Any) -> None:
 
 
 def _broken(rows: Tensor, at: Tensor) -> Any:
-    """Rows with one of NaN before some of them, where a line ends."""
+    """Return the rows with a row of NaN before each of `at`, which breaks lines."""
     return np.insert(rows.numpy(), at.numpy(), np.nan, axis=0)
 
 
 def new_figure(width: float, height: float) -> Any:
-    """An empty matplotlib figure of that size [inch], without a window."""
+    """Return an empty matplotlib figure of that size [inch], without a window."""
     backend = library("matplotlib.backends.backend_agg", "plot", "Plots")
     drawing = library("matplotlib.figure", "plot", "Plots")
     figure = drawing.Figure(figsize=(width, height), layout="constrained")
@@ -243,19 +264,19 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def check_figure_file(path: Path) -> None:
-    """Raise before the work, not after it, if no figure can be written there."""
+    """Raise if matplotlib cannot write a figure of this file type."""
     kinds = new_figure(1.0, 1.0).canvas.get_supported_filetypes()
     kind = path.suffix.removeprefix(".").lower()
     if kind and kind not in kinds:
         raise InvalidInputError(
-            f"{str(path)!r} is not a kind of image that can be written. Known: "
+            f"{str(path)!r} does not have a supported image format. Known: "
             f"{listed(kinds)}.",
             name=str(path),
         )
 
 
 def save_figure(figure: Any, path: Path) -> None:
-    """Write a figure as the kind of image that the file's name says."""
+    """Write a figure in the image format given by the file's suffix."""
     try:
         figure.savefig(path, dpi=120)
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""The one style of printed tables."""
+"""The common style of printed tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.table import Table
 
 
 def new_table(title: str = "", *columns: str, **options: Any) -> Table:
-    """Return an empty table with one rule, below its head.
+    """Return an empty table with a single rule, below its header.
 
     A column whose header starts with ">" is aligned to the right.
     """
@@ -26,7 +26,7 @@ def new_table(title: str = "", *columns: str, **options: Any) -> Table:
 
 
 def as_plain_text(content: RenderableType, width: int = 120) -> str:
-    """Return what would be printed, as text without colours."""
+    """Return the printed form as text without colours."""
     console = Console(width=width)
     with console.capture() as captured:
         console.print(content, highlight=False)

@@ -1,8 +1,8 @@
-"""Functions of numbers, whose bits do not depend on where in a tensor one stands.
+"""Elementwise functions whose bits do not depend on an element's position in a tensor.
 
-Torch computes most of a tensor four or eight numbers at a time and the rest one by one,
-and for some functions the two differ in the last bit: a world would have other numbers
-in a batch than alone. NumPy's do not, and its root is the nearest number, as in C.
+Torch computes most of a tensor four or eight elements at a time and the rest one by
+one, and for some functions the two differ in the last bit: a world would get other
+results in a batch than alone. NumPy's do not differ; its root is correctly rounded.
 """
 
 # Torch's signature of from_numpy is incomplete.
@@ -19,21 +19,21 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 _DTYPES = (torch.float64, torch.float32)
-"""Those that torch and NumPy compute in the same way."""
+"""Dtypes that torch and NumPy have in common."""
 
 
 def atan2(y: Tensor, x: Tensor) -> Tensor:
-    """The angle of the point (x, y), from −π to π [rad]; broadcasts."""
+    """Return the angle of the point (x, y), from −π to π [rad]; broadcasts."""
     return _alike(np.arctan2, torch.atan2, y, x)
 
 
 def hypot(x: Tensor, y: Tensor) -> Tensor:
-    """The root of x² + y², without overflow; broadcasts."""
+    """Return the square root of x² + y² without overflow; broadcasts."""
     return _alike(np.hypot, torch.hypot, x, y)
 
 
 def power(base: Tensor, exponent: float | Tensor) -> Tensor:
-    """The base, which is not negative, to a power; broadcasts."""
+    """Return the non-negative base to a power; broadcasts."""
     if not isinstance(exponent, Tensor):
         if base.dtype not in _DTYPES:
             return torch.pow(base, exponent)
@@ -42,24 +42,24 @@ def power(base: Tensor, exponent: float | Tensor) -> Tensor:
 
 
 def root(values: Tensor) -> Tensor:
-    """The square root, rounded to the nearest number."""
+    """Return the square root, correctly rounded."""
     return _alike(np.sqrt, torch.sqrt, values)
 
 
 def _alike(
     on_host: Callable[..., Any], elsewhere: Callable[..., Tensor], *values: Tensor
 ) -> Tensor:
-    """The function of NumPy; torch's own where a tensor is more than its numbers.
+    """Apply NumPy's function, or torch's to tensors that NumPy cannot represent.
 
-    Those are on a GPU, with gradients of either mode, within `vmap`, or of dtypes that
-    NumPy does not have or would promote in other ways.
+    Those are on a GPU, have gradients of either mode, are within `vmap`, or have dtypes
+    that NumPy lacks or would promote differently.
     """
     dtype = values[0].dtype
     if dtype not in _DTYPES or any(value.dtype != dtype for value in values):
         return elsewhere(*values)
     try:
         arrays = [_numbers(value) for value in values]
-    except (RuntimeError, TypeError):  # NumPy cannot have them
+    except (RuntimeError, TypeError):  # NumPy cannot represent them
         return elsewhere(*values)
     with np.errstate(all="ignore"):  # NaN and infinity follow torch's rules
         found = on_host(*arrays)
@@ -67,7 +67,7 @@ def _alike(
 
 
 def _numbers(value: Tensor) -> Any:
-    """A tensor's memory; raises if it has none on the host, or is differentiated."""
+    """Return a tensor's memory; raise if it is not on the host or is differentiated."""
     if forward_ad.unpack_dual(value).tangent is not None:
-        raise TypeError("a derivative goes with it")
+        raise TypeError("the tensor has a forward-mode derivative")
     return value.numpy()

@@ -1,10 +1,10 @@
-"""Euler angles in every sequence, to and from quaternions, exact at the poles too.
+"""Euler angles in every sequence, to and from quaternions, also exact at the poles.
 
-A sequence id is "i" (intrinsic: each turn is about the axes as turned so far) or "e"
-(extrinsic: about the fixed axes), then the axes in the order of the turns: "izyx" is
+A sequence id is "i" (intrinsic: each rotation is about the axes as rotated so far) or
+"e" (extrinsic: about the fixed axes), then the axes in the order of rotation: "izyx" is
 yaw, pitch, roll. Tait-Bryan angles are listed as (about x, about y, about z), which
-is (roll, pitch, yaw), whatever the order of the turns; the angles of a proper Euler
-sequence such as "izxz", which turns about one axis twice, in the order of its turns.
+is (roll, pitch, yaw), in any order of rotation. The angles of a proper Euler sequence
+such as "izxz", which uses one axis twice, are listed in the order of rotation.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Sequence:
     """A parsed sequence id."""
 
     axes: tuple[int, int, int]
-    """The axes of the turns in intrinsic order: 0, 1, 2 are x, y, z."""
+    """Axes of rotation in intrinsic order: 0, 1, 2 are x, y, z."""
     columns: tuple[int, int, int]
-    """Positions of the angles of these rotations."""
+    """Indices of the angles of these rotations."""
 
     @property
     def is_proper(self) -> bool:
@@ -45,11 +45,11 @@ class Sequence:
 
 @lru_cache
 def parse(sequence: str) -> Sequence:
-    """The turns of a sequence id, which must be one of SEQUENCES."""
+    """Return the rotations of a sequence id, which must be one of SEQUENCES."""
     letters = sequence[1:]
     turns = [(letter, k) for k, letter in enumerate(letters)]
     if sequence[0] == "e":
-        turns.reverse()  # about fixed axes, the last turn is the outermost
+        turns.reverse()  # about fixed axes, the last rotation is the outermost
     axes = tuple("xyz".index(letter) for letter, _ in turns)
     proper = letters[0] == letters[2]
     columns = tuple(k for _, k in turns) if proper else axes
@@ -57,7 +57,7 @@ def parse(sequence: str) -> Sequence:
 
 
 def to_quaternion(angles: Tensor, sequence: str) -> Tensor:
-    """The quaternion wxyz of the turns by `angles` [rad] (..., 3); shape (..., 4)."""
+    """Return the quaternion wxyz of Euler angles [rad] (..., 3); shape (..., 4)."""
     parsed = parse(sequence)
     turns = (
         _about(axis, angles[..., column])
@@ -67,22 +67,22 @@ def to_quaternion(angles: Tensor, sequence: str) -> Tensor:
 
 
 def from_quaternion(quat: Tensor, sequence: str) -> Tensor:
-    """The angles [rad] of a unit quaternion, each in (−π, π]; shape (..., 3).
+    """Return the angles [rad] of a unit quaternion, each in (−π, π]; shape (..., 3).
 
-    At a pole of the sequence the first and the last turn are about one line; the last
-    of the intrinsic order (the roll of "izyx") is then zero. Near it both are noisy
-    alone but not together: the angles stand for the same rotation to rounding.
+    At a pole of the sequence, the first and the last rotation are about one line; the
+    last in intrinsic order (the roll of "izyx") is then zero. Near a pole, each of them
+    is sensitive to rounding, but together they still represent the rotation.
     """
     parsed = parse(sequence)
     i, j, k = parsed.axes
     k = 3 - i - j if parsed.is_proper else k
-    # Half angles of the sum and of the difference of the outer turns are the arguments
-    # of two complex numbers made of the components (Bernardes and Viollet, 2022).
+    # Half the sum and half the difference of the outer angles are the arguments of
+    # two complex numbers made of the components (Bernardes and Viollet, 2022).
     sign = 1.0 if (i, j, k) in ((0, 1, 2), (1, 2, 0), (2, 0, 1)) else -1.0
     w, x, y, z = (quat[..., n] for n in (0, i + 1, j + 1, k + 1))
     z = sign * z
     if not parsed.is_proper:
-        # A quarter turn about the middle axis makes the sequence a proper one.
+        # A rotation by 90° about the middle axis makes the sequence a proper one.
         w, x, y, z = w - y, x - z, y + w, z + x
     total, spread = atan2(x, w), atan2(z, y)
     near, far = hypot(y, z), hypot(w, x)
@@ -117,7 +117,7 @@ def rates_to_body(angles: Tensor, rates: Tensor, sequence: str) -> Tensor:
 def rates_from_body(angles: Tensor, ang_vel_b: Tensor, sequence: str) -> Tensor:
     """Return the rates of angles of an angular velocity in body axes; shape (..., 3).
 
-    They grow without bound towards a pole of the sequence, where they are not finite.
+    They grow without bound towards a pole of the sequence, and are not finite at it.
 
     Args:
         angles: [rad], listed as the sequence lists them; (..., 3).
@@ -131,12 +131,12 @@ def rates_from_body(angles: Tensor, ang_vel_b: Tensor, sequence: str) -> Tensor:
 
 
 def _turn_axes(angles: Tensor, sequence: str) -> list[Tensor]:
-    """Return the axis of each listed angle's turn in body axes; three of (..., 3)."""
+    """Return the axis of rotation of each angle, body axes; three of (..., 3)."""
     parsed = parse(sequence)
     inner = torch.zeros_like(angles[..., :1]).expand(*angles.shape[:-1], 4).clone()
     inner[..., 0] = 1.0
     found: dict[int, Tensor] = {}
-    # From the innermost turn outwards: later turns carry an axis along.
+    # From the innermost rotation outwards: later rotations move an axis along.
     for axis, column in zip(parsed.axes[::-1], parsed.columns[::-1], strict=True):
         unit = torch.zeros_like(angles)
         unit[..., axis] = 1.0
@@ -146,14 +146,14 @@ def _turn_axes(angles: Tensor, sequence: str) -> list[Tensor]:
 
 
 def wrap(angle: Tensor) -> Tensor:
-    """The angle [rad] brought into (−π, π]."""
+    """Return the equivalent angle [rad] in (−π, π]."""
     turns = torch.ceil((angle - torch.pi) / (2.0 * torch.pi))
-    # The difference is rounded, at half a turn perhaps to just beyond it.
+    # Near π, rounding may make the difference exceed π.
     return (angle - turns * (2.0 * torch.pi)).clamp(max=torch.pi)
 
 
 def _about(axis: int, angle: Tensor) -> Tensor:
-    """The quaternion of a turn by `angle` about x, y or z; shape (..., 4)."""
+    """Return the quaternion of a rotation by `angle` about x, y or z; (..., 4)."""
     parts = [torch.zeros_like(angle) for _ in range(4)]
     parts[0], parts[axis + 1] = torch.cos(0.5 * angle), torch.sin(0.5 * angle)
     return torch.stack(parts, dim=-1)

@@ -9,23 +9,23 @@ from simstate.math.elementwise import atan2
 from simstate.math.vector import cross, dot, norm
 
 UNIT_TOLERANCE = 1e-14
-"""Largest error in length with which MuJoCo takes a quaternion for a unit one."""
+"""Largest error in length for which MuJoCo regards a quaternion as a unit one."""
 
 
 def normalize(quat: Tensor) -> Tensor:
-    """The quaternion at unit length; a zero one is no turn, as in MuJoCo; (..., 4)."""
+    """Return the normalised quaternion; zero gives identity, as in MuJoCo; (..., 4)."""
     length = norm(quat)
-    no_turn = quat.new_tensor([1.0, 0.0, 0.0, 0.0])
-    return torch.where(length < 1e-15, no_turn, quat / length)
+    identity = quat.new_tensor([1.0, 0.0, 0.0, 0.0])
+    return torch.where(length < 1e-15, identity, quat / length)
 
 
 def conjugate(quat: Tensor) -> Tensor:
-    """The inverse rotation of a unit quaternion; shape (..., 4)."""
+    """Return the inverse rotation of a unit quaternion; shape (..., 4)."""
     return torch.cat([quat[..., :1], -quat[..., 1:]], dim=-1)
 
 
 def multiply(left: Tensor, right: Tensor) -> Tensor:
-    """The rotation `right` followed by `left`, in fixed axes; shape (..., 4)."""
+    """Return the rotation `right` followed by `left`, in fixed axes; shape (..., 4)."""
     lw, lv = left[..., :1], left[..., 1:]
     rw, rv = right[..., :1], right[..., 1:]
     real = lw * rw - dot(lv, rv)
@@ -34,21 +34,21 @@ def multiply(left: Tensor, right: Tensor) -> Tensor:
 
 
 def rotate(quat: Tensor, vec: Tensor) -> Tensor:
-    """The components of `vec` in the outer axes: vec_w of (quat_wb, vec_b)."""
+    """Return `vec` in the outer axes, vec_w given (quat_wb, vec_b); shape (..., 3)."""
     imag = quat[..., 1:].contiguous()
     turned = cross(imag, cross(imag, vec) + quat[..., :1] * vec)
     return torch.add(vec, turned, alpha=2.0)
 
 
 def rotate_inverse(quat: Tensor, vec: Tensor) -> Tensor:
-    """The components of `vec` in the inner axes: vec_b of (quat_wb, vec_w)."""
+    """Return `vec` in the inner axes, vec_b given (quat_wb, vec_w); shape (..., 3)."""
     imag = quat[..., 1:].contiguous()
     turned = cross(imag, cross(imag, vec) - quat[..., :1] * vec)
     return torch.add(vec, turned, alpha=2.0)
 
 
 def to_matrix(quat: Tensor) -> Tensor:
-    """The matrix rot_wb of a unit quaternion: vec_w = rot_wb @ vec_b; (..., 3, 3)."""
+    """Return rot_wb of a unit quaternion: vec_w = rot_wb @ vec_b; (..., 3, 3)."""
     w, x, y, z = quat.unbind(-1)
     rows = [
         torch.stack(
@@ -65,10 +65,10 @@ def to_matrix(quat: Tensor) -> Tensor:
 
 
 def from_matrix(rot: Tensor) -> Tensor:
-    """The unit quaternion with w ≥ 0 of a rotation matrix (..., 3, 3); (..., 4).
+    """Return the unit quaternion with w ≥ 0 of a rotation matrix (..., 3, 3); (..., 4).
 
-    Each of the four components could be found first; the largest is, so that the
-    result is exact to rounding at every angle, half turns included.
+    The component of largest magnitude is computed first, so that the result is accurate
+    to rounding at every angle, including 180°.
     """
     m00, m11, m22 = rot[..., 0, 0], rot[..., 1, 1], rot[..., 2, 2]
     squares = torch.stack(
@@ -104,7 +104,7 @@ def from_matrix(rot: Tensor) -> Tensor:
 def canonical(quat: Tensor) -> Tensor:
     """Return q or −q, which are the same rotation, with w ≥ 0; shape (..., 4).
 
-    At half turns, where w is zero, the first other component that is not is positive.
+    If w is zero (a rotation by 180°), the first non-zero component is positive.
     """
     signs = torch.sign(quat)
     first = torch.zeros_like(signs[..., :1])
@@ -114,15 +114,15 @@ def canonical(quat: Tensor) -> Tensor:
 
 
 def from_rotation_vector(vec: Tensor) -> Tensor:
-    """The unit quaternion of a rotation by |vec| radians about vec; (..., 4)."""
+    """Return the unit quaternion of a rotation by |vec| radians about vec; (..., 4)."""
     half = 0.5 * norm(vec)
-    # torch.sinc(x) is sin(πx)/(πx), which is smooth through zero.
+    # torch.sinc(x) is sin(πx)/(πx), which is smooth at zero.
     scale = 0.5 * torch.sinc(half / torch.pi)
     return torch.cat([torch.cos(half), scale * vec], dim=-1)
 
 
 def to_rotation_vector(quat: Tensor) -> Tensor:
-    """The shortest rotation vector [rad] of a unit quaternion; shape (..., 3)."""
+    """Return the shortest rotation vector [rad] of a unit quaternion; (..., 3)."""
     quat = canonical(quat)
     real, imag = quat[..., :1], quat[..., 1:]
     length = norm(imag)
@@ -132,15 +132,15 @@ def to_rotation_vector(quat: Tensor) -> Tensor:
 
 
 def from_mrp(mrp: Tensor) -> Tensor:
-    """The unit quaternion of modified Rodrigues parameters, tan(angle/4)·axis."""
+    """Return the unit quaternion of modified Rodrigues parameters tan(angle/4)·axis."""
     square = dot(mrp, mrp)
     return torch.cat([1.0 - square, 2.0 * mrp], dim=-1) / (1.0 + square)
 
 
 def to_mrp(quat: Tensor) -> Tensor:
-    """Modified Rodrigues parameters of a unit quaternion, length ≤ 1; shape (..., 3).
+    """Return modified Rodrigues parameters, length ≤ 1, of a unit quaternion; (..., 3).
 
-    Of the two sets that stand for one rotation it is the shorter; the other, the
+    Of the two sets that represent a rotation, this is the shorter one. The other, the
     shadow set, is −mrp / |mrp|².
     """
     quat = canonical(quat)
@@ -158,11 +158,11 @@ def from_crp(crp: Tensor) -> Tensor:
 def to_crp(quat: Tensor) -> Tensor:
     """Return classical Rodrigues parameters of a unit quaternion; shape (..., 3).
 
-    They are infinite for half turns.
+    They are infinite for rotations by 180°.
     """
     return quat[..., 1:] / quat[..., :1]
 
 
 def angle_between(left: Tensor, right: Tensor) -> Tensor:
-    """The angle [rad] of the rotation between two attitudes; signs do not matter."""
+    """Return the angle [rad] between two attitudes; q and −q are equal; (...)."""
     return norm(to_rotation_vector(multiply(conjugate(left), right)))[..., 0]

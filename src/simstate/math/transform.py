@@ -1,8 +1,8 @@
-"""Homogeneous transforms (..., 4, 4): a rotation and a shift of points in one matrix.
+"""Homogeneous transforms (..., 4, 4): a rotation and a translation in one matrix.
 
-A passive transform T_pas_A_a_to_B_b takes the components of a position in axes A from
-point a to those in axes B from point b. An active one turns and shifts the position
-itself, in fixed axes. Free vectors (velocities, forces) are turned but not shifted.
+A passive transform T_pas_A_a_to_B_b maps the components of a position from point a in
+axes A to those from point b in axes B. An active one rotates and translates the
+position itself, in fixed axes. Free vectors (velocities, forces) are only rotated.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from simstate.math.vector import apply, common_batch
 
 
 def from_parts(rot: Tensor, shift: Tensor) -> Tensor:
-    """The transform that turns by `rot` (..., 3, 3), then adds `shift` (..., 3)."""
+    """Return the transform that rotates by `rot` (..., 3, 3), then adds `shift`."""
     batch = common_batch(rot.shape[:-2], shift.shape[:-1])
     column = shift[..., None].expand(*batch, 3, 1)
     top = torch.cat([rot.expand(*batch, 3, 3), column], dim=-1)
@@ -24,17 +24,17 @@ def from_parts(rot: Tensor, shift: Tensor) -> Tensor:
 
 
 def to_parts(transform: Tensor) -> tuple[Tensor, Tensor]:
-    """The rotation (..., 3, 3) and the shift (..., 3) of a transform."""
+    """Return the rotation (..., 3, 3) and the translation (..., 3) of a transform."""
     return transform[..., :3, :3], transform[..., :3, 3]
 
 
 def passive(rot_ba: Tensor, b_from_a: Tensor) -> Tensor:
-    """T_pas_A_a_to_B_b of axes B and a point b that is at `b_from_a` in axes A."""
+    """Return T_pas_A_a_to_B_b, where b is at `b_from_a` from a in axes A."""
     return from_parts(rot_ba, -apply(rot_ba, b_from_a))
 
 
 def compose(*transforms: Tensor) -> Tensor:
-    """All of them, applied from the first to the last; shape (..., 4, 4)."""
+    """Return the product of transforms, the first applied first; shape (..., 4, 4)."""
     result = transforms[0]
     for transform in transforms[1:]:
         result = transform @ result
@@ -42,16 +42,16 @@ def compose(*transforms: Tensor) -> Tensor:
 
 
 def invert(transform: Tensor) -> Tensor:
-    """The inverse of a rigid transform; shape (..., 4, 4)."""
+    """Return the inverse of a rigid transform; shape (..., 4, 4)."""
     rot, shift = to_parts(transform)
     return from_parts(rot.mT, -apply(rot.mT, shift))
 
 
 def apply_to_position(transform: Tensor, position: Tensor) -> Tensor:
-    """The position, turned and shifted; shape (..., 3)."""
+    """Return the position, rotated and translated; shape (..., 3)."""
     return apply_to_vector(transform, position) + transform[..., :3, 3]
 
 
 def apply_to_vector(transform: Tensor, vector: Tensor) -> Tensor:
-    """The free vector, turned and not shifted; shape (..., 3)."""
+    """Return the free vector, rotated but not translated; shape (..., 3)."""
     return apply(transform[..., :3, :3], vector)

@@ -1,6 +1,6 @@
 """Products of vectors and small matrices along the last dimensions, broadcasting."""
 
-# Torch's own signatures of these are incomplete; here they get whole ones.
+# Torch's signatures of these are incomplete; the functions here have complete ones.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportUnknownArgumentType=false
 
@@ -11,39 +11,39 @@ from torch import Tensor
 
 
 def cross(left: Tensor, right: Tensor) -> Tensor:
-    """The cross product left × right; shape (..., 3)."""
-    if left.ndim != right.ndim:  # which torch's own does not broadcast
+    """Return the cross product left × right; shape (..., 3)."""
+    if left.ndim != right.ndim:  # torch's cross does not broadcast these
         left, right = torch.broadcast_tensors(left, right)
     return torch.linalg.cross(left, right)
 
 
 def dot(left: Tensor, right: Tensor) -> Tensor:
-    """The scalar product, last dimension kept; shape (..., 1)."""
+    """Return the scalar product, last dimension kept; shape (..., 1)."""
     return torch.sum(left * right, dim=-1, keepdim=True)
 
 
 def norm(vec: Tensor) -> Tensor:
-    """The length, last dimension kept; shape (..., 1)."""
+    """Return the Euclidean norm, last dimension kept; shape (..., 1)."""
     return torch.linalg.vector_norm(vec, dim=-1, keepdim=True)
 
 
 def apply(matrix: Tensor, vec: Tensor) -> Tensor:
-    """The product matrix @ vec of (..., 3, 3) and (..., 3); shape (..., 3)."""
+    """Return the product matrix @ vec of (..., 3, 3) and (..., 3); shape (..., 3)."""
     return (matrix @ vec[..., None])[..., 0]
 
 
 def determinant(matrix: Tensor) -> Tensor:
-    """The determinant of square matrices; shape (...)."""
+    """Return the determinant of square matrices; shape (...)."""
     return torch.linalg.det(matrix)
 
 
 def eigenvalues(matrix: Tensor) -> Tensor:
-    """The eigenvalues of symmetric matrices (..., k, k), rising; shape (..., k)."""
+    """Return eigenvalues of symmetric matrices (..., k, k), ascending; (..., k)."""
     return torch.linalg.eigvalsh(matrix)
 
 
 def principal_axes(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """Eigenvalues of symmetric matrices (..., 3, 3), rising, and a rotation.
+    """Return ascending eigenvalues of symmetric matrices (..., 3, 3), and a rotation.
 
     The columns of the rotation are eigenvectors; shapes (..., 3) and (..., 3, 3).
     """
@@ -52,24 +52,24 @@ def principal_axes(matrix: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def inverse(matrix: Tensor) -> Tensor:
-    """The inverses of square matrices (..., k, k)."""
+    """Return the inverses of square matrices (..., k, k)."""
     return torch.linalg.inv(matrix)
 
 
 def rank(matrix: Tensor) -> Tensor:
-    """The ranks of matrices (..., k, l); shape (...)."""
+    """Return the ranks of matrices (..., k, l); shape (...)."""
     return torch.linalg.matrix_rank(matrix)
 
 
 def solve(matrix: Tensor, right: Tensor) -> Tensor:
-    """The solutions x of matrix @ x = right, (..., k, k) and (..., k); (..., k)."""
+    """Return x of matrix @ x = right, for (..., k, k) and (..., k); (..., k)."""
     return torch.linalg.solve(matrix, right[..., None])[..., 0]
 
 
 def solve_positive(matrix: Tensor, columns: Tensor) -> tuple[Tensor, int | None]:
-    """The solutions x of matrix @ x = columns, symmetric positive definite; (N, D, k).
+    """Return x of matrix @ x = columns, symmetric positive definite; (N, D, k).
 
-    And the first matrix that is not positive definite; None: all are.
+    Also return the index of the first matrix that is not positive definite, or None.
     """
     factor, info = torch.linalg.cholesky_ex(matrix)
     failed = int(info.nonzero()[0, 0]) if bool(info.any()) else None
@@ -77,7 +77,7 @@ def solve_positive(matrix: Tensor, columns: Tensor) -> tuple[Tensor, int | None]
 
 
 def common_batch(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that all of these broadcast to; a RuntimeError if there is none."""
+    """Return the shape that these broadcast to; raise RuntimeError if there is none."""
     return tuple(torch.broadcast_shapes(*shapes))
 
 

@@ -1,4 +1,4 @@
-"""Conventions: how rigid-body states are written, and exact ways between them."""
+"""Conventions for rigid-body states, and exact conversions between them."""
 
 from simstate.math.conventions.attitude import Attitude
 from simstate.math.conventions.convention import Convention

@@ -38,10 +38,10 @@ _ANGLES: tuple[Form, ...] = ("euler", "rotation_vector")
 class Attitude:
     """The representation of an attitude.
 
-    An active rotation from world to body turns vectors as it carries the world's axes
-    onto the body's; a passive one from body to world takes the components of a vector
-    in body axes to those in world axes. These two are the same numbers, and so are the
-    other two.
+    An active rotation from world to body rotates vectors as it rotates the world's axes
+    onto the body's; a passive one from body to world maps the components of a vector
+    in body axes to those in world axes. These two have the same components, and so have
+    the other two.
 
     Quaternions are Hamilton's (ij = k), except for "quaternion_jpl": JPL's, with
     ij = −k, scalar last and passive, as in Shuster's and MSCKF papers. The JPL
@@ -53,12 +53,12 @@ class Attitude:
     """Quaternion in either order or by JPL's convention, matrix, Euler angles, modified
     (the set of length ≤ 1) or classical Rodrigues parameters, or rotation vector."""
     sense: Sense | None = None
-    """Active (vectors are turned) or passive (axes are changed).
+    """Active (vectors are rotated) or passive (axes are changed).
 
     None: passive for JPL's quaternions, active for all other forms.
     """
     turns: Turns = "world_to_body"
-    """From which axes to which."""
+    """Axes from which and to which it rotates."""
     sequence: str = ""
     """Sequence of Euler angles, such as "izyx"; see `simstate.math.euler`."""
 
@@ -108,30 +108,30 @@ class Attitude:
         return (self.sense == "active") == (self.turns == "world_to_body")
 
     def check(self, values: Tensor, name: str) -> None:
-        """Raise unless the values (..., *shape) stand for rotations."""
+        """Raise unless the values (..., *shape) represent rotations."""
         if self.form == "matrix":
             check_rotation(values, name)
         elif self.form.startswith("quaternion"):
             check_unit(values, name)
 
     def decode(self, values: Tensor) -> Tensor:
-        """The quaternion quat_wb, wxyz, of values whose angles are in radians."""
+        """Return the quaternion quat_wb, wxyz, of values, angles in radians."""
         quat = _DECODE[self.form](values, self.sequence)
         return quat if self.is_body_to_world else quaternion.conjugate(quat)
 
     def encode(self, quat_wb: Tensor) -> Tensor:
-        """The values, angles in radians, of a unit quaternion wxyz."""
+        """Return the values, angles in radians, of a unit quaternion quat_wb, wxyz."""
         quat = quaternion.canonical(quat_wb)
         quat = quat if self.is_body_to_world else quaternion.conjugate(quat)
         return _ENCODE[self.form](quat, self.sequence)
 
 
 def _crp(quat: Tensor) -> Tensor:
-    """Return classical Rodrigues parameters (..., 3); a half turn raises."""
+    """Return classical Rodrigues parameters (..., 3); raise for rotations by 180°."""
     if bool((quat[..., 0].abs() <= torch.finfo(quat.dtype).eps).any()):
         raise InvalidInputError(
-            "A half turn has no classical Rodrigues parameters (tan 90° is infinite). "
-            "Use 'mrp', a quaternion or a matrix."
+            "A rotation by 180° has no classical Rodrigues parameters (tan 90° is "
+            "infinite). Use 'mrp', a quaternion or a matrix."
         )
     return quaternion.to_crp(quat)
 

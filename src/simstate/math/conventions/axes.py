@@ -1,4 +1,4 @@
-"""Axes by the directions that they point to: ENU and NED worlds, FLU and FRD bodies."""
+"""Axes named by their directions: ENU and NED worlds, FLU and FRD bodies."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _DIRECTIONS: dict[Kind, str] = {"world": "EWNSUD", "body": "FALRUD"}
 west, north and south, up and down; forward and aft, left and right, up and down."""
 
 Z_UP = "Z_UP"
-"""A world of which only "up" is known. Its x axis is taken for east, as in ENU; give
-`world="NWU"` instead to take it for north."""
+"""World axes of which only "up" is known. The x axis is assumed to point east, as in
+ENU; use `world="NWU"` if it points north."""
 
 
 def _column(letter: str, kind: Kind) -> list[int]:
-    place = _DIRECTIONS[kind].index(letter)
+    index = _DIRECTIONS[kind].index(letter)
     column = [0, 0, 0]
-    column[place // 2] = 1 if place % 2 == 0 else -1
+    column[index // 2] = 1 if index % 2 == 0 else -1
     return column
 
 
@@ -37,14 +37,14 @@ def _is_right_handed(axes: str, kind: Kind) -> bool:
 
 
 def _directions(axes: str, kind: Kind) -> Tensor:
-    """The matrix whose columns are the axes in ENU or FLU; shape (3, 3)."""
+    """Return the matrix whose columns are the axes in ENU or FLU; shape (3, 3)."""
     letters = "ENU" if axes == Z_UP else axes
     return torch.tensor([_column(a, kind) for a in letters], dtype=torch.float64).T
 
 
 @lru_cache
 def known(kind: Kind) -> tuple[str, ...]:
-    """The ids of all right-handed axes of the kind."""
+    """Return the ids of all right-handed axes of the kind."""
     found: list[str] = [Z_UP] if kind == "world" else []
     for letters in product(_DIRECTIONS[kind], repeat=3):
         axes = "".join(letters)
@@ -60,18 +60,18 @@ def check(axes: object, kind: Kind) -> None:
 
 @lru_cache
 def rotation(target: str, source: str, kind: Kind) -> Tensor:
-    """The matrix from source to target components, ±1 and 0, float64; (3, 3)."""
+    """Return the matrix from source to target components, ±1 and 0, float64; (3, 3)."""
     return _directions(target, kind).T @ _directions(source, kind)
 
 
 @lru_cache
 def quaternion_between(target: str, source: str, kind: Kind) -> Tensor:
-    """The same as a quaternion wxyz: `rotate(q, vec_source)` is vec_target; (4,)."""
+    """Return `rotation` as a quaternion wxyz: rotate(q, vec_source) = vec_target."""
     return quaternion.from_matrix(rotation(target, source, kind))
 
 
 def components(vec: Tensor, target: str, source: str, kind: Kind) -> Tensor:
-    """The components along the target's axes of those along the source's; (..., 3)."""
+    """Return the components of `vec` along the target's axes; shape (..., 3)."""
     if target == source:
         return vec
     return vec @ rotation(target, source, kind).to(vec).mT

@@ -1,4 +1,4 @@
-"""Checked numbers for the conventions: tensors of a stated shape, units by name."""
+"""Validated values for the conventions: tensors of a given shape, units by name."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _SCALES: dict[str, float] = {"rad": 1.0, "deg": torch.pi / 180.0}
 def as_tensor(
     values: Values | float, name: str, *tail: int, like: Tensor | None = None
 ) -> Tensor:
-    """The finite numbers as a floating-point tensor of shape (..., *tail).
+    """Return finite values as a floating-point tensor of shape (..., *tail).
 
-    In the dtype and on the device of `like`; without one, tensors keep their own and
+    It has the dtype and the device of `like`. Without `like`, tensors keep theirs and
     other values become float64.
     """
     if isinstance(values, Tensor):
@@ -48,19 +48,19 @@ def as_tensor(
 
 
 def as_float64(values: Values | float, name: str, *tail: int) -> Tensor:
-    """Return finite float64 values of shape (..., *tail); rounded ones warn."""
+    """Return finite float64 values of shape (..., *tail); warn if they were rounded."""
     tensor = as_tensor(values, name, *tail)
     report_rounding(tensor, name)
     return tensor.to(torch.float64)
 
 
 def as_single(values: Values | float, name: str, *shape: int) -> Tensor:
-    """The finite numbers as one float64 tensor of just this shape, without a batch."""
+    """Return finite float64 values of exactly this shape, without a batch."""
     tensor = as_tensor(values, name, *shape)
     if tuple(tensor.shape) != shape:
         wanted = f"shape {shape}" if shape else "a single number"
         raise ShapeError(
-            f"{name} is that of one body and must be {wanted}, got "
+            f"{name} describes one body and must be {wanted}, got "
             f"{tuple(tensor.shape)}.",
             name=name,
             shape=tensor.shape,
@@ -70,9 +70,9 @@ def as_single(values: Values | float, name: str, *shape: int) -> Tensor:
 
 
 def together(**parts: tuple[Values, *tuple[int, ...]]) -> tuple[Tensor, ...]:
-    """Named values, each with its own last dimensions: checked, of one dtype and batch.
+    """Return named values, each (values, *last dimensions), checked and of one dtype.
 
-    The first gives dtype and device.
+    The first determines dtype and device; the batch shapes must broadcast.
     """
     found: list[Tensor] = []
     for name, (values, *tail) in parts.items():
@@ -86,7 +86,7 @@ def together(**parts: tuple[Values, *tuple[int, ...]]) -> tuple[Tensor, ...]:
 def batch_of(**parts: tuple[Tensor, int]) -> tuple[int, ...]:
     """Return the common batch shape of tensors with the given numbers of dimensions.
 
-    Raises if they do not broadcast.
+    Raise ShapeError if they do not broadcast.
     """
     shapes = {
         n: tuple(part.shape[: part.ndim - own]) for n, (part, own) in parts.items()
@@ -103,13 +103,13 @@ def batch_of(**parts: tuple[Tensor, int]) -> tuple[int, ...]:
 
 
 def in_radians(unit: str) -> float:
-    """One of the unit, in radians; an unknown unit raises."""
+    """Return the size of a unit of angle in radians; raise if it is unknown."""
     one_of("angle unit", unit, _SCALES)
     return _SCALES[unit]
 
 
 def check_sequence(sequence: object) -> None:
-    """Raise unless it is the id of an Euler sequence; other notations get a hint."""
+    """Raise unless it is the id of an Euler sequence; explain other notations."""
     if isinstance(sequence, str) and sequence in euler.SEQUENCES:
         return
     raise unknown_name(
@@ -124,25 +124,25 @@ def _other_notation(sequence: object) -> str:
     if f"i{letters}" not in euler.SEQUENCES:
         return ""
     if text.isdigit():
-        return f" {text!r} (turns about the body's axes {letters}) is 'i{letters}'."
+        return f" {text!r} (about the body's axes {letters}) is 'i{letters}'."
     return (
-        f" 'i{letters}' turns about the body's axes (SciPy: {letters.upper()!r}), "
+        f" 'i{letters}' is about the body's axes (SciPy: {letters.upper()!r}), "
         f"'e{letters}' about fixed axes (SciPy: {letters!r})."
     )
 
 
 def numbers(row: Tensor) -> str:
-    """A few numbers, as they stand in a message."""
+    """Return a few values formatted for a message."""
     return "(" + ", ".join(f"{float(number):.6g}" for number in row) + ")"
 
 
 def tolerance(tensor: Tensor) -> float:
-    """Return the allowed deviation of given rotations from exact ones, by dtype."""
+    """Return the tolerance for rotations given by a user, by dtype."""
     return 1e-4 if tensor.dtype == torch.float32 else 1e-6
 
 
 def check_rotation(rot: Tensor, name: str) -> Tensor:
-    """The matrices (..., 3, 3), if each is a proper rotation; else raises."""
+    """Return the matrices (..., 3, 3); raise unless each is a proper rotation."""
     eye = torch.eye(3, dtype=rot.dtype, device=rot.device)
     off = (rot @ rot.mT - eye).abs().amax(dim=(-1, -2))
     bad = off > tolerance(rot)
@@ -158,8 +158,8 @@ def check_rotation(rot: Tensor, name: str) -> Tensor:
     if bool(mirrored.any()):
         where = int_list(mirrored.nonzero()[0])
         raise InvalidInputError(
-            f"{name} must be a rotation matrix; at {where} it has determinant −1: it "
-            "mirrors, as a change to left-handed axes does.",
+            f"{name} must be a rotation matrix; at {where} its determinant is −1: it "
+            "is a reflection, as a change to left-handed axes is.",
             name=name,
             shape=rot.shape,
         )
@@ -167,7 +167,7 @@ def check_rotation(rot: Tensor, name: str) -> Tensor:
 
 
 def check_unit(quat: Tensor, name: str) -> Tensor:
-    """The quaternions (..., 4) made exactly of unit length; others raise."""
+    """Return normalised quaternions (..., 4); raise unless their length is near 1."""
     length = norm(quat)
     bad = (length[..., 0] - 1.0).abs() > tolerance(quat)
     if bool(bad.any()):

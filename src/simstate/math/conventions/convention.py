@@ -1,4 +1,4 @@
-"""Convention: everything about how the state of a rigid body is written."""
+"""Convention: the complete representation of the state of a rigid body."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ COMPONENTS: tuple[Component, ...] = get_args(Component)
 class Convention:
     """Representation of a rigid body's state: axes, points, units, order.
 
-    Two conventions are equal if they say the same, whatever their names.
-    `dataclasses.replace(ROS, name="…", angle_unit="deg")` makes one of another.
+    Conventions are equal if they agree in everything but the name.
+    `dataclasses.replace(ROS, name="…", angle_unit="deg")` derives one from another.
     """
 
     name: str = field(compare=False)
     """Name in messages."""
     world: str = axes.Z_UP
-    """Directions of the world's x, y, z: three of E, W, N, S, U, D, or "Z_UP"."""
+    """Directions of the world's x, y and z: three of E, W, N, S, U, D, or "Z_UP"."""
     body: str = "FLU"
-    """Directions of the body's x, y, z: three of F, A (aft), L, R, U, D."""
+    """Directions of the body's x, y and z: three of F, A (aft), L, R, U, D."""
     attitude: Attitude = field(default_factory=Attitude)
     """Representation of the attitude."""
     angle_unit: AngleUnit = "rad"
@@ -67,16 +67,16 @@ class Convention:
             raise InvalidInputError(
                 f"order must have each of {', '.join(COMPONENTS)} once, got {given!r}."
             )
-        # A list would make equal conventions unequal, and one that has no hash.
+        # A list would make equal conventions unequal and unhashable.
         object.__setattr__(self, "order", tuple(given))
 
     @property
     def size(self) -> int:
-        """The number of numbers in a flat state."""
+        """Number of components of a flat state."""
         return 9 + prod(self.attitude.shape)
 
     def describe(self) -> str:
-        """The whole convention in a few lines."""
+        """Return a description of the convention in a few lines."""
         attitude = self.attitude
         form = attitude.form.replace("_", " ")
         if attitude.sequence:

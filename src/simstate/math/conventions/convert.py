@@ -21,22 +21,22 @@ def convert(
     source: Convention | None = None,
     target: Convention | None = None,
 ) -> RigidBodyState:
-    """The same states in another convention: `convert(state, target)`.
+    """Convert states to another convention: `convert(state, target)`.
 
-    `convert(state, source, target)` also says what the states should be in, and raises
-    if they are not. World axes are those of the same world about the same point, body
-    axes those of the same body about the same origin.
+    `convert(state, source, target)` also checks that the states are in `source`. Both
+    conventions describe the same world with the same origin, and the same body with
+    the same origin; only the directions of axes differ.
     """
     if not isinstance(state, RigidBodyState):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInputError(
-            f"convert takes a RigidBodyState, got {type(state).__name__}: a vector "
-            "becomes one by RigidBodyState.from_vector(convention, vector)."
+            f"state must be a RigidBodyState, got {type(state).__name__}: create one "
+            "with RigidBodyState.from_vector(convention, vector)."
         )
     wanted, stated = (source, None) if target is None else (target, source)
     wanted = check_convention(wanted)
     if stated is not None and check_convention(stated) != state.convention:
         raise ConventionError(
-            f"The states are written in {state.convention.name}, not in {stated.name}: "
+            f"The states are in {state.convention.name}, not in {stated.name}: "
             f"use convert(state, {wanted.name}).",
             name=state.convention.name,
         )
@@ -44,18 +44,18 @@ def convert(
 
 
 def check_convention(given: Convention | None) -> Convention:
-    """The same, if it is a Convention; else raises."""
+    """Return the argument; raise unless it is a Convention."""
     if isinstance(given, Convention):
         return given
     raise InvalidInputError(
-        f"A state is converted to a Convention, got {given!r}: try "
+        f"The target must be a Convention, got {given!r}: try "
         "convert(state, simstate.math.conventions.ROS).",
         name="convention",
     )
 
 
 def convert_inertia(inertia: Values, source: Convention, target: Convention) -> Tensor:
-    """Inertia about the COM in the target's body axes [kg·m²]; (..., 3, 3)."""
+    """Return inertia about the COM in the target's body axes [kg·m²]; (..., 3, 3)."""
     matrix = check_inertia(inertia)
     bodies = check_convention(target).body, check_convention(source).body
     rot = axes.rotation(*bodies, "body").to(matrix)
@@ -63,7 +63,7 @@ def convert_inertia(inertia: Values, source: Convention, target: Convention) -> 
 
 
 class _Change:
-    """One state on its way to another convention."""
+    """The conversion of one state to another convention."""
 
     def __init__(self, state: RigidBodyState, target: Convention) -> None:
         self.state, self.target, self.source = state, target, state.convention
@@ -71,7 +71,7 @@ class _Change:
         """The attitude in the source's world and body axes."""
 
     def result(self) -> RigidBodyState:
-        """The state in the target convention."""
+        """Return the state in the target convention."""
         state, source, target = self.state, self.source, self.target
         attitude = target.attitude.encode(self._turned())
         unit = in_radians(target.angle_unit)
@@ -87,7 +87,7 @@ class _Change:
         return RigidBodyState.trusted(target, parts, com)
 
     def _turned(self) -> Tensor:
-        """The attitude in the target's world and body axes, wxyz; (..., 4)."""
+        """Return the attitude in the target's world and body axes, wxyz; (..., 4)."""
         target, source, quat = self.target, self.source, self.quat
         if (target.world, target.body) == (source.world, source.body):
             return quat
@@ -98,7 +98,7 @@ class _Change:
         return quaternion.normalize(turned)
 
     def _position(self) -> Tensor:
-        """The position of the target's point in its world axes [m]; (..., 3)."""
+        """Return the position of the target's point in its world axes [m]; (..., 3)."""
         position = self._along(self.state.position, "world")
         sign = _sign(self.source.position_point, self.target.position_point)
         if not sign:
@@ -106,7 +106,7 @@ class _Change:
         return position + sign * self._components(self._com(), "body", "world")
 
     def _linear(self) -> Tensor:
-        """The linear velocity of the target's point along its axes [m/s]; (..., 3)."""
+        """Return the velocity of the target's point along its axes [m/s]; (..., 3)."""
         source, target = self.source, self.target
         linear = self._components(
             self.state.linear_velocity, source.linear_axes, target.linear_axes
@@ -121,7 +121,7 @@ class _Change:
         return linear + sign * self._components(more, "body", target.linear_axes)
 
     def _components(self, vec: Tensor, of: Along, to: Along) -> Tensor:
-        """A vector along the source's axes `of`, along the target's axes `to`."""
+        """Map components along the source's axes `of` to the target's axes `to`."""
         if of == "body" and to == "world":
             vec = quaternion.rotate(self.quat, vec)
         elif of == "world" and to == "body":
@@ -129,7 +129,7 @@ class _Change:
         return self._along(vec, to)
 
     def _along(self, vec: Tensor, kind: Along) -> Tensor:
-        """Components along the source's world or body axes, along the target's."""
+        """Map components along the source's world or body axes to the target's."""
         if kind == "world":
             return axes.components(vec, self.target.world, self.source.world, kind)
         return axes.components(vec, self.target.body, self.source.body, kind)
@@ -137,15 +137,15 @@ class _Change:
     def _com(self) -> Tensor:
         if self.state.com is None:
             raise InvalidInputError(
-                f"{self.source.name} and {self.target.name} speak of different points, "
-                "the body's origin and its centre of mass, and the state does not say "
-                "how far they are apart: give it com=(x, y, z), from the origin in "
-                "body axes [m]; zeros if they coincide.",
+                f"{self.source.name} and {self.target.name} use different points, "
+                "the body's origin and its centre of mass, and the state does not have "
+                "their offset: give it com=(x, y, z), the centre of mass from the "
+                "origin in body axes [m]; zeros if they coincide.",
                 name="com",
             )
         return self.state.com
 
 
 def _sign(source: str, target: str) -> float:
-    """1 from the origin to the centre of mass, −1 back, 0 if the point stays."""
+    """Return 1 from the origin to the COM, −1 back, 0 if the point is the same."""
     return float(target == "com") - float(source == "com")

@@ -20,7 +20,7 @@ from simstate.math.vector import apply, cross, dot
 def kinetic_energy(
     state: RigidBodyState, mass: Values | float, inertia: Values
 ) -> Tensor:
-    """½ m v² + ½ ω·Iω of each body [J]; shape (...).
+    """Return the kinetic energy ½ m v² + ½ ω·Iω of each body [J]; shape (...).
 
     `inertia` is about the centre of mass along the body axes of the state's convention
     [kg·m²]; (..., 3, 3).
@@ -32,7 +32,7 @@ def kinetic_energy(
 
 
 def linear_momentum(state: RigidBodyState, mass: Values | float) -> Tensor:
-    """m v of the centre of mass, the convention's world axes [kg·m/s]; (..., 3)."""
+    """Return the momentum m v, the convention's world axes [kg·m/s]; (..., 3)."""
     own = _own_motion(state)
     masses = check_mass(mass, like=own.position)
     batch_of(mass=(masses, 0), state=(own.position, 1))
@@ -42,7 +42,7 @@ def linear_momentum(state: RigidBodyState, mass: Values | float) -> Tensor:
 def angular_momentum(
     state: RigidBodyState, mass: Values | float, inertia: Values
 ) -> Tensor:
-    """Angular momentum about the world's origin, its world axes [N·m·s]; (..., 3).
+    """Return angular momentum about the world's origin, world axes [N·m·s]; (..., 3).
 
     `inertia` as for `kinetic_energy`.
     """
@@ -55,7 +55,7 @@ def angular_momentum(
 def _own(
     state: RigidBodyState, mass: Values | float, inertia: Values
 ) -> tuple[RigidBodyState, Tensor, Tensor]:
-    """The state of the centre of mass along body axes, the mass and the inertia."""
+    """Return the state of the COM along body axes, the mass and the inertia."""
     own = _own_motion(state)
     masses = check_mass(mass, like=own.position)
     inertias = check_inertia(inertia).to(own.position)
@@ -64,13 +64,13 @@ def _own(
 
 
 def _own_motion(state: RigidBodyState) -> RigidBodyState:
-    """The state of the centre of mass along body axes."""
+    """Return the state of the centre of mass along body axes."""
     instance_of("state", state, RigidBodyState)
     return convert(state, _in_body(state.convention))
 
 
 def _in_body(convention: Convention) -> Convention:
-    """The same axes, everything of the centre of mass, velocities in body axes."""
+    """Return the convention with the COM as point and velocities along body axes."""
     return replace(
         convention,
         name=f"{convention.name} in body axes",

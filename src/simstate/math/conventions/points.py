@@ -1,7 +1,7 @@
-"""Moments, velocities and inertia moved from one point of a body to another, checked.
+"""Moments, velocities and inertias at another point of a body, with checked arguments.
 
-All arguments of a call are along the same axes, any batch shape in front. An offset
-leads from the point that a quantity is given at to the one where it is wanted [m].
+All arguments of a call are along the same axes, with any leading batch shape. An offset
+points from the point where a quantity is given to the one where it is wanted [m].
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from simstate.math.conventions.checked_values import as_tensor, together
 
 
 def move_moment(moment: Values, force: Values, offset: Values) -> Tensor:
-    """The moment [N·m] of a load about another point; shape (..., 3).
+    """Return the moment [N·m] of a load about another point; shape (..., 3).
 
-    `force` is the load's whole force [N], which is the same about every point.
+    `force` is the load's total force [N], which does not depend on the point.
     """
     return spatial.move_moment(
         *together(moment=(moment, 3), force=(force, 3), offset=(offset, 3))
@@ -27,7 +27,7 @@ def move_moment(moment: Values, force: Values, offset: Values) -> Tensor:
 
 
 def move_velocity(velocity: Values, angular_velocity: Values, offset: Values) -> Tensor:
-    """The velocity [m/s] of another point of a body turning at [rad/s]; (..., 3)."""
+    """Return the velocity [m/s] of another point of a body; rates [rad/s]; (..., 3)."""
     checked = together(
         velocity=(velocity, 3),
         angular_velocity=(angular_velocity, 3),
@@ -39,9 +39,9 @@ def move_velocity(velocity: Values, angular_velocity: Values, offset: Values) ->
 def move_inertia(
     inertia: Values, mass: Values | float, com: Values, offset: Values
 ) -> Tensor:
-    """The inertia [kg·m²] about another point; shape (..., 3, 3).
+    """Return the inertia [kg·m²] about another point; shape (..., 3, 3).
 
-    `com` leads from the point of `inertia` to the centre of mass [m]; zeros if the
+    `com` points from the point of `inertia` to the centre of mass [m]; zeros if the
     inertia is about it.
     """
     matrix, masses, centre, shift = together(
@@ -53,23 +53,23 @@ def move_inertia(
     about_com = inertias.about_com(matrix, masses, centre)
     if fault := inertias.physical_fault(about_com):
         raise InvalidInputError(
-            f"inertia and com do not fit together: about the centre of mass {fault}.",
+            f"inertia and com are inconsistent: about the centre of mass, {fault}.",
             name="inertia",
         )
     return inertias.about_point(about_com, masses, shift - centre)
 
 
 def check_inertia(inertia: Values, name: str = "inertia") -> Tensor:
-    """The inertia matrices (..., 3, 3), if a body can have them; else raises."""
+    """Return symmetrised inertia matrices (..., 3, 3); raise unless physical."""
     matrix = as_tensor(inertia, name, 3, 3)
     if fault := inertias.physical_fault(matrix):
         raise InvalidInputError(
-            f"{name} is not that of a body: {fault}. Products of inertia stand off the "
-            "diagonal with a minus sign."
+            f"{name} is not physical: {fault}. Off-diagonal elements are the negative "
+            "products of inertia."
         )
     return 0.5 * (matrix + matrix.mT)
 
 
 def check_mass(mass: Values | float, like: Tensor | None = None) -> Tensor:
-    """The masses [kg], if all are positive; shape (...)."""
+    """Return the masses [kg], shape (...); raise unless all are positive."""
     return Limits(more_than=0).check(as_tensor(mass, "mass", like=like), "mass")

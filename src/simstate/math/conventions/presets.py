@@ -1,7 +1,7 @@
-"""Conventions of MuJoCo and of programs used with it.
+"""Conventions of MuJoCo and of programs that are used with it.
 
-Where a library has several forms, the preset is the one that its state vector or its
-usual message has, and the text says which.
+If a library has several, the preset is that of its state vector or its usual message,
+as its docstring states.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from simstate.math.conventions.convention import Convention
 _XYZW = Attitude("quaternion_xyzw")
 
 MUJOCO = Convention(name="MUJOCO")
-"""A body as MuJoCo's frame sensors and `root_link_pose_w`, `root_link_vel_w` have it:
+"""As in MuJoCo's frame sensors, `root_link_pose_w` and `root_link_vel_w`:
 z-up world, origin, quaternion wxyz, both velocities along world axes [m/s, rad/s]."""
 
 MUJOCO_QVEL = replace(MUJOCO, name="MUJOCO_QVEL", angular_axes="body")
@@ -26,7 +26,7 @@ ISAACLAB_2 = replace(MUJOCO, name="ISAACLAB_2", velocity_point="com")
 the centre of mass; world axes."""
 
 ISAACLAB_3 = replace(ISAACLAB_2, name="ISAACLAB_3", attitude=_XYZW)
-"""The same of Isaac Lab 3, which writes quaternions xyzw."""
+"""`root_state_w` of Isaac Lab 3: as in Isaac Lab 2, but quaternions are xyzw."""
 
 ROS = Convention(
     name="ROS", world="ENU", attitude=_XYZW, linear_axes="body", angular_axes="body"
@@ -52,7 +52,7 @@ PTERA = Convention(
 R_pas_E_to_BP1, omegas_BP1__E in body axes (FRD) [deg/s]."""
 
 DRAKE = Convention(name="DRAKE", order=("attitude", "position", "angular", "linear"))
-"""A quaternion floating base: wxyz before the position, angular before linear
+"""A floating base with a quaternion: wxyz before the position, angular before linear
 velocity, both along world axes, of the body's origin."""
 
 PINOCCHIO = Convention(
@@ -65,7 +65,7 @@ PYBULLET = Convention(
 )
 """getBasePositionAndOrientation and getBaseVelocity: position and velocity of the
 centre of mass, xyzw, world axes. Where the URDF turns the inertial frame, Bullet's
-quaternion is that frame's: take that turn off first."""
+quaternion is that frame's: remove that rotation first."""
 
 AEROSANDBOX = Convention(
     name="AEROSANDBOX",
@@ -97,4 +97,4 @@ PRESETS: dict[str, Convention] = {
         AEROSANDBOX,
     )
 }
-"""All of them by name."""
+"""All presets by name."""

@@ -1,4 +1,4 @@
-"""RigidBodyState: states of rigid bodies, which carry their convention."""
+"""RigidBodyState: states of rigid bodies together with their convention."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from simstate.math.vector import norm
 
 @dataclass(frozen=True, eq=False, init=False)
 class RigidBodyState:
-    """States of rigid bodies in one convention; any batch shape in front.
+    """States of rigid bodies in one convention, with any leading batch shape.
 
     Args:
-        convention: what the numbers mean.
+        convention: the meaning of the values.
         position: of the convention's point, world axes [m]; (..., 3).
         attitude: in the convention's form; (..., *convention.attitude.shape).
         linear_velocity: of its point, along its axes [m/s]; (..., 3).
         angular_velocity: along its axes, in its unit per second; (..., 3).
         com: the centre of mass from the body's origin, body axes [m]; (..., 3). It is
-            needed to go from the velocity or position of one to that of the other.
+            needed to convert a position or velocity of one to that of the other.
     """
 
     convention: Convention
@@ -80,7 +80,7 @@ class RigidBodyState:
         parts: tuple[Tensor, Tensor, Tensor, Tensor],
         com: Tensor | None,
     ) -> RigidBodyState:
-        """A state of tensors that are known to be right; nothing is checked."""
+        """Return a state of tensors that are known to be valid, without checks."""
         state = object.__new__(cls)
         names = ("position", "attitude", "linear_velocity", "angular_velocity")
         values = dict(zip(names, parts, strict=True))
@@ -92,7 +92,7 @@ class RigidBodyState:
     def from_vector(
         cls, convention: Convention, vector: Values, com: Values | None = None
     ) -> RigidBodyState:
-        """The states of flat vectors in the convention's order; (..., size)."""
+        """Return the states of flat vectors in the convention's order; (..., size)."""
         flat = as_tensor(vector, "vector", convention.size)
         shape = convention.attitude.shape
         widths = dict.fromkeys(convention.order, 3)
@@ -134,12 +134,12 @@ class RigidBodyState:
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
-        """The shape in front of each block."""
+        """Leading shape of each block."""
         return tuple(self.position.shape[:-1])
 
     @property
     def quat_wb(self) -> Tensor:
-        """The attitude as a unit quaternion wxyz: vec_world of vec_body; (..., 4)."""
+        """Attitude as a unit quaternion wxyz, body to world components; (..., 4)."""
         form = self.convention.attitude
         scale = in_radians(self.convention.angle_unit) if form.has_angles else 1.0
         return form.decode(self.attitude * scale)
@@ -150,14 +150,14 @@ class RigidBodyState:
         return self.angular_velocity * in_radians(self.convention.angle_unit)
 
     def with_com(self, com: Values | None) -> RigidBodyState:
-        """The same state of a body with its centre of mass there; see `com`."""
+        """Return the same state with another `com`."""
         return RigidBodyState(self.convention, *self.parts, com)
 
     def __getitem__(self, index: int | slice | Tensor) -> RigidBodyState:
-        """Some states of the first batch dimension."""
+        """Return some states of the first batch dimension."""
         if not self.batch_shape:
             raise ShapeError(
-                "This is a single state, which has no element to take.",
+                "This is a single state, which cannot be indexed.",
                 name="state",
                 shape=(),
             )
@@ -210,7 +210,7 @@ def difference(left: RigidBodyState, right: RigidBodyState) -> StateDifference:
 
 
 def join(states: Sequence[RigidBodyState]) -> RigidBodyState:
-    """States of one convention, one after the other along the first dimension."""
+    """Concatenate states of one convention along the first dimension."""
     states = all_of("states", states, RigidBodyState)
     if not states:
         raise InvalidInputError("There is no state to join: give at least one.")
@@ -225,7 +225,7 @@ def join(states: Sequence[RigidBodyState]) -> RigidBodyState:
             )
         if state.batch_shape[1:] != first.batch_shape[1:]:
             raise ShapeError(
-                "States to join have one batch shape behind the first dimension, got "
+                "States to join must agree in all but their first dimension, got "
                 f"{first.batch_shape} and {state.batch_shape}.",
                 name="states",
                 shape=state.batch_shape,
@@ -239,13 +239,13 @@ def join(states: Sequence[RigidBodyState]) -> RigidBodyState:
 
 
 def check_same(left: RigidBodyState, right: RigidBodyState) -> None:
-    """Raise, naming the conversion that would join them, if the conventions differ."""
+    """Raise, with the conversion to use, if the conventions differ."""
     for state in (left, right):
-        instance_of("A state", state, RigidBodyState)
+        instance_of("state", state, RigidBodyState)
     if left.convention != right.convention:
         one, other = left.convention.name, right.convention.name
         raise ConventionError(
-            f"The states are written in two conventions, {one} and {other}. Join them "
-            f"with convert(second, {other}, {one}), or convert(first, {one}, {other}).",
+            f"The states are in two conventions, {one} and {other}. Convert one with "
+            f"convert(second, {other}, {one}) or convert(first, {one}, {other}).",
             name=other,
         )

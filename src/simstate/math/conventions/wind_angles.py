@@ -1,4 +1,4 @@
-"""Angle of attack and sideslip, and the axes of flight in all pairs.
+"""Angle of attack and sideslip, and rotations between the axes of flight.
 
 The velocity is that of the aircraft through the air, along body axes (forward, right,
 down). Angles are in degrees unless `unit="rad"`.
@@ -26,12 +26,12 @@ from simstate.math.elementwise import atan2, hypot
 from simstate.math.vector import common_batch
 
 Definition: TypeAlias = Literal["stevens", "ptera_5_1"]
-"""Which of the two pairs of angles: "stevens" (Stevens and Lewis) has α = atan2(w, u)
+"""Definition of the angles: "stevens" (Stevens and Lewis) has α = atan2(w, u)
 and β = asin(v/V); "ptera_5_1" (Ptera Software 5.1) α = asin(w/V), β = atan2(v, u)."""
 
 FlightAxes: TypeAlias = Literal["earth", "body", "geometry", "wind", "stability"]
 """Earth: north, east, down. Body: forward, right, down. Geometry: aft, right, up.
-Wind: x along the velocity. Stability: the body's, turned about its y axis until the
+Wind: x along the velocity. Stability: the body's, rotated about its y axis until the
 velocity has no z component."""
 
 _GEOMETRY = torch.diag(torch.tensor([-1.0, 1.0, -1.0], dtype=torch.float64))
@@ -40,10 +40,9 @@ _GEOMETRY = torch.diag(torch.tensor([-1.0, 1.0, -1.0], dtype=torch.float64))
 def wind_angles(
     velocity_b: Values, definition: Definition = "stevens", unit: AngleUnit = "deg"
 ) -> tuple[Tensor, Tensor]:
-    """Angle of attack α and sideslip β of a velocity along body axes; shapes (...).
+    """Return angle of attack α and sideslip β of a velocity, body axes; shapes (...).
 
-    At rest both are zero; flight along an axis at which one of them is undefined gives
-    that one as zero.
+    At rest both are zero. An angle that is undefined for a direction of flight is zero.
     """
     one_of("definition of the wind angles", definition, get_args(Definition))
     velocity = as_tensor(velocity_b, "velocity_b", 3)
@@ -59,11 +58,11 @@ def velocity_from_wind_angles(
     definition: Definition = "stevens",
     unit: AngleUnit = "deg",
 ) -> Tensor:
-    """The velocity along body axes of a speed [m/s] and its angles; (..., 3)."""
+    """Return the velocity along body axes, given speed [m/s] and angles; (..., 3)."""
     one_of("definition of the wind angles", definition, get_args(Definition))
     scale = in_radians(unit)
     length = as_tensor(speed, "speed")
-    Limits(at_least=0).check(length, "speed", " Turn the angles instead.")
+    Limits(at_least=0).check(length, "speed", " Change the angles instead.")
     attack = as_tensor(alpha, "alpha", like=length) * scale
     slip = as_tensor(beta, "beta", like=length) * scale
     batch_of(speed=(length, 0), alpha=(attack, 0), beta=(slip, 0))
@@ -79,12 +78,12 @@ def R_pas(
     R_pas_E_to_B: Values | None = None,
     definition: Definition = "stevens",
 ) -> Tensor:
-    """R_pas from any flight axes to any other: r_target = R @ r_source; (..., 3, 3).
+    """Return R_pas between flight axes: r_target = R @ r_source; (..., 3, 3).
 
     Wind and stability axes need the velocity along body axes, Earth axes the attitude.
-    `definition` settles how wind axes lie about the velocity: reached from the body's
-    by −α about y, then β about z of the result ("stevens"), or by turns about the fixed
-    body axes in that order ("ptera_5_1").
+    `definition` determines the wind axes: the body axes rotated by −α about y, then by
+    β about the resulting z ("stevens"), or by the same rotations about the fixed body
+    axes in that order ("ptera_5_1").
     """
     for name in (source, target):
         one_of("flight axes", name, get_args(FlightAxes))
@@ -110,7 +109,7 @@ def _to_body(
     attitude: Tensor | None,
     definition: Definition,
 ) -> Tensor:
-    """The matrix from components along the named axes to those along the body's."""
+    """Return the matrix from components along the named axes to body axes."""
     if name == "body":
         return torch.eye(3, dtype=torch.float64)
     if name == "geometry":
@@ -132,8 +131,8 @@ def _to_body(
 
 
 def _angles(velocity: Tensor, definition: Definition) -> tuple[Tensor, Tensor]:
-    """α and β [rad] of a velocity along body axes; shapes (...)."""
-    # −0.0 + 0.0 is 0.0, of which atan2 makes an angle of zero, not of ±180°.
+    """Return α and β [rad] of a velocity along body axes; shapes (...)."""
+    # −0.0 + 0.0 is 0.0, for which atan2 returns zero, not ±180°.
     u, v, w = (velocity + 0.0).unbind(-1)
     if definition == "stevens":
         return atan2(w, u), atan2(v, hypot(u, w))
@@ -141,7 +140,7 @@ def _angles(velocity: Tensor, definition: Definition) -> tuple[Tensor, Tensor]:
 
 
 def _rot_bw(alpha: Tensor, beta: Tensor, definition: Definition) -> Tensor:
-    """The matrix from wind to body components, whose first column is the velocity's."""
+    """Return the matrix from wind to body axes; its first column is the velocity's."""
     batch = common_batch(tuple(alpha.shape), tuple(beta.shape))
     attack, slip = alpha.expand(batch), beta.expand(batch)
     angles = torch.stack([torch.zeros_like(attack), -attack, slip], dim=-1)
