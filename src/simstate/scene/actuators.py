@@ -14,7 +14,7 @@ from simstate.base.checks import number
 from simstate.base.errors import InvalidInputError
 
 SHORTEST_STEP_S = 0.001
-"""The time step for which delays have room at least [s]."""
+"""Shortest time step for which the history of a delay is always long enough [s]."""
 
 PidInput = Literal["pos", "vel", "ff"]
 
@@ -38,7 +38,7 @@ class ActuatorCfg(ABC):
     friction: float | None = None
     """Dry friction of the joint [N or N·m]; None: as in the model."""
     delay_s: float = 0.0
-    """Time by which controls come late [s], in whole physics steps."""
+    """Delay of the controls [s], in whole physics steps."""
     max_delay_s: float | None = None
     """Maximum delay that `events.randomize_delay` may draw [s]; None: delay_s."""
 
@@ -55,7 +55,7 @@ class ActuatorCfg(ABC):
         self._check("effort_limit", more_than=0, finite=False, or_none=True)
 
     def _check(self, *names: str, or_none: bool = False, **limits: Any) -> None:
-        """Raise unless these numbers, where they are given, are within limits."""
+        """Raise unless the given ones of these numbers are within limits."""
         for name in names:
             if not or_none or getattr(self, name) is not None:
                 number(name, getattr(self, name), **limits)
@@ -65,7 +65,7 @@ class ActuatorCfg(ABC):
         actuator = spec.add_actuator(
             name=joint.name, target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT
         )
-        # Nothing of the model's default class: what is configured here is all of it.
+        # Clear the model's default class: only this configuration counts.
         actuator.gear = [1, 0, 0, 0, 0, 0]
         for limited in ("ctrllimited", "forcelimited", "actlimited"):
             setattr(actuator, limited, mujoco.mjtLimited.mjLIMITED_FALSE)
@@ -74,7 +74,7 @@ class ActuatorCfg(ABC):
         self._configure(actuator)
         self._delay(spec, actuator)
         if self.effort_limit is not None:
-            # MuJoCo limits the force before the gear, the limit here is the joint's.
+            # MuJoCo limits the force before the gear; effort_limit is the joint's.
             limit = self.effort_limit / abs(float(actuator.gear[0]))
             actuator.forcelimited = mujoco.mjtLimited.mjLIMITED_TRUE
             actuator.forcerange = [-limit, limit]
@@ -84,13 +84,13 @@ class ActuatorCfg(ABC):
             joint.frictionloss = self.friction
 
     def _delay(self, spec: mujoco.MjSpec, actuator: Any) -> None:
-        """Give the actuator its delay, and room for the longest that is allowed."""
+        """Set the actuator's delay, and a history for the longest allowed delay."""
         longest = self.delay_s if self.max_delay_s is None else self.max_delay_s
         actuator.delay = self.delay_s
         actuator.nsample = delay_samples(spec, longest)
 
     def holding_controls(self, position: float) -> list[float]:
-        """The controls that hold the joint at a position, as far as there are any."""
+        """Return the controls that hold the joint at a position, zero if none do."""
         del position
         return [0.0]
 
@@ -119,12 +119,12 @@ class PositionActuatorCfg(ActuatorCfg):
         self._check("stiffness", "damping", at_least=0)
         if "pos" not in self.inputs or not set(self.inputs) <= set(_INPUT_BITS):
             raise InvalidInputError(
-                "inputs must hold 'pos' and may hold 'vel' and 'ff', got "
+                "inputs must contain 'pos' and may contain 'vel' and 'ff', got "
                 f"{self.inputs}."
             )
 
     def holding_controls(self, position: float) -> list[float]:
-        """The position, and zero for each other input."""
+        """Return the position, and zero for each other input."""
         return [position] + [0.0] * (len(set(self.inputs)) - 1)
 
     def _configure(self, actuator: Any) -> None:
@@ -168,22 +168,22 @@ class MotorActuatorCfg(ActuatorCfg):
 
 @dataclass(frozen=True, kw_only=True)
 class DcMotorActuatorCfg(ActuatorCfg):
-    """A motor driven by a voltage: torque = K·(V − K·q̇)/R on its shaft, then the gear.
+    """A motor driven by a voltage: torque K·(V − K·ω)/R on its shaft, then the gear.
 
-    The control is the voltage [V]; the speed of the shaft is gear·q̇. With a limited
-    voltage the torque falls from K·V/R at rest to zero at V/K: a torque-speed curve. It
-    is MuJoCo's own `dcmotor`, on both engines. See `JointPdActionCfg` for a servo on
-    such a curve.
+    The control is the voltage V [V]; the speed of the shaft is ω = gear·q̇. With a
+    limited voltage, the torque falls from K·V/R at rest to zero at ω = V/K, which is a
+    torque-speed curve. It is MuJoCo's `dcmotor`, on both engines. For a servo with such
+    a curve, see `JointPdActionCfg`.
     """
 
     motor_constant: float
-    """K: torque per current, which is voltage per speed [N·m/A = V·s/rad]."""
+    """K: torque per current, equal to voltage per speed [N·m/A = V·s/rad]."""
     resistance: float
-    """R of the winding [Ω]."""
+    """R: resistance of the winding [Ω]."""
     voltage_limit: float | None = None
     """Maximum voltage [V]; None: unlimited."""
     gear: float = 1.0
-    """Turns of the shaft per turn of the joint."""
+    """Revolutions of the shaft per revolution of the joint."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -201,7 +201,7 @@ class DcMotorActuatorCfg(ActuatorCfg):
 
 
 def delay_samples(spec: mujoco.MjSpec, longest_s: float) -> int:
-    """Return the number of controls to remember for delays up to a time [s]."""
+    """Return the length of a control history for delays up to a time [s]."""
     if longest_s <= 0.0:
         return 0
     # The scene may have a shorter time step than the model's own file.
@@ -210,21 +210,21 @@ def delay_samples(spec: mujoco.MjSpec, longest_s: float) -> int:
 
 
 def _check_gear(gear: float) -> None:
-    """Raise unless a motor with this gear does something."""
+    """Raise if the gear is zero or not finite."""
     if number("gear", gear) == 0:
         raise InvalidInputError(
-            "gear must not be 0: the motor would do nothing.", name="gear"
+            "gear must not be 0: the motor would have no effect.", name="gear"
         )
 
 
 def force_law(
     model: mujoco.MjModel, actuator: int
 ) -> Literal["motor", "position", "velocity"] | None:
-    """Return the kind of force that gain and bias make of the control.
+    """Return the kind of force that gain and bias derive from the control.
 
-    A motor's is the control times a gain; that of a servo, whether written as one or
-    as <general>, is zero at the target, where the gain cancels the bias. Dynamics that
-    come before are not looked at. None: it is another one.
+    A motor's force is the control times a gain. A servo's, written as such or as
+    <general>, is zero at the target, where the gain cancels the bias. Activation
+    dynamics are not considered. Return None for any other force.
     """
     if model.actuator_gaintype[actuator] != mujoco.mjtGain.mjGAIN_FIXED.value:
         return None

@@ -1,8 +1,8 @@
-"""The comparison of a compiled scene with each file compiled on its own.
+"""The comparison of a compiled scene with each file compiled separately.
 
-`MjSpec.attach` drops what it cannot carry over without an error. Therefore every row of
-every array of an entity's model is looked up in the scene, by the names of elements,
-and compared bit for bit.
+`MjSpec.attach` silently drops what it cannot carry over. Therefore every row of every
+array of an entity's model is looked up in the scene, by the names of elements, and
+compared bit for bit.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from simstate.scene.model_rows import UNOWNED, ModelRows, Names
 from simstate.scene.placement import Placement, moves_with_placement
 
 _ROUNDING = 1e-9
-"""Relative difference that is allowed where values are computed in another order."""
+"""Relative tolerance for values that are computed in another order."""
 
 
 class FileDifference(NamedTuple):
-    """One value that a scene has otherwise than the file."""
+    """One value that differs between a scene and the file."""
 
     entity: str
     field: str
@@ -55,7 +55,7 @@ class Requests:
     dropped: frozenset[str] = frozenset()
     """The sizes of elements that may be missing."""
     alone: bool = False
-    """True if the scene holds nothing but this entity where its file has it."""
+    """True if the scene consists of this entity only, placed as in its file."""
 
 
 class ArrayComparison:
@@ -122,7 +122,7 @@ class ArrayComparison:
     def _consecutive(
         self, each: ModelArray, expected: np.ndarray, scene: np.ndarray
     ) -> bool:
-        """Return whether an entity's rows are consecutive and equal bit for bit."""
+        """Return True if an entity's rows are consecutive and equal bit for bit."""
         start = None if each.columns else self._rows.start(each.rows)
         if start is None or expected.shape[2:] != scene.shape[1:]:
             return False
@@ -135,7 +135,7 @@ class ArrayComparison:
         scene: np.ndarray,
         allowed: frozenset[int],
     ) -> FileDifference | None:
-        """Compare row by row, and leave out those that may differ."""
+        """Compare row by row, except for rows that may differ."""
         rows = self._rows[each.rows]
         found = self._looked_up(each, rows, scene)
         if expected.ndim == 3:
@@ -187,7 +187,7 @@ class ArrayComparison:
     ) -> np.ndarray:
         if each.name in ADDRESSES and not self._requests.alone:
             return (expected < 0) == (found < 0)
-        # A zero may change its sign when MuJoCo adds up frames.
+        # A zero may change its sign when MuJoCo composes frames.
         same = (_bits(expected) == _bits(found)) | (expected == found)
         if each.name in AT_START and not self._requests.alone:
             same |= np.isclose(expected, found, rtol=_ROUNDING, atol=0.0)
@@ -218,14 +218,14 @@ class ArrayComparison:
         return values
 
     def _translated_leaves(self, own: np.ndarray) -> np.ndarray:
-        """Return the leaves of volume hierarchies: those of bodies are geoms."""
+        """Return the leaves of bounding volume trees; those of bodies are geoms."""
         values = np.repeat(own[None], len(self._rows.prefixes), axis=0)
         of_bodies = self._owners("nbvh", 0) >= 0
         values[:, of_bodies] = _to_scene(own[of_bodies], self._rows["ngeom"])
         return values
 
     def _of_world(self, each: ModelArray) -> np.ndarray:
-        """Return the rows of an array that are of the world body."""
+        """Return which rows of an array belong to the world body."""
         if each.rows == "nbody":
             return np.arange(int(getattr(self._own, each.rows))) == 0
         if each.rows in ("ncam", "nlight"):
@@ -233,7 +233,7 @@ class ArrayComparison:
         return self._owners(each.rows, 0) == 0
 
     def _owners(self, size: str, k: int) -> np.ndarray:
-        """Return the element that owns each row by a block; −1: another block's."""
+        """Return the element that owns each row by a block; −1: of another block."""
         block = BLOCKS[size][k]
         owners = np.full(int(getattr(self._own, size)), -1)
         addresses = np.asarray(getattr(self._own, block.address))
@@ -244,7 +244,7 @@ class ArrayComparison:
         return owners
 
     def _owner(self, size: str, row: int) -> str:
-        """Return the kind and the name of the element that a row is of."""
+        """Return the kind and the name of the element that a row belongs to."""
         if size in KINDS:
             return f"{KINDS[size]} {self._names[size][row]!r}"
         if size in BLOCKS:
@@ -282,7 +282,7 @@ def _bits(values: np.ndarray) -> np.ndarray:
 
 
 def _equal(one: np.ndarray, two: np.ndarray) -> bool:
-    """Return whether two arrays are equal bit for bit."""
+    """Return True if two arrays are equal bit for bit."""
     if one.shape != two.shape:
         return False
     if one.dtype != two.dtype:
@@ -296,7 +296,7 @@ def _equal(one: np.ndarray, two: np.ndarray) -> bool:
 
 
 def _to_scene(ids: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the scene's ids of a model's ids; negative ones stay."""
+    """Return the scene's ids of a model's ids; negative ones are unchanged."""
     if not rows.shape[1]:
         return ids[None]
     return np.where(ids < 0, ids, rows[:, np.clip(ids, 0, rows.shape[1] - 1)])

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -30,15 +31,15 @@ from simstate.scene.terrain import Terrain, TerrainCfg
 from simstate.scene.verification import Match, verify_scene
 from simstate.scene.world_ties import embed_skins, world_kept
 
-_NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
+_IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
 NOTHING_MOVES = (
     "There is nothing to simulate: the model has neither a joint nor a mocap body, so "
-    "that nothing of it can move."
+    "that nothing in it can move."
 )
-"""Message about an empty model, and one without moving bodies."""
+"""Warning for a model without moving bodies."""
 
 WHOLE_MODEL = "model"
-"""The name of the one entity of a simulation that was given a compiled model."""
+"""Name of the only entity of a simulation that was given a compiled model."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +51,14 @@ class BuiltScene:
     configs: dict[str, EntityCfg | None]
     """The configuration of each entity; None for a compiled model."""
     cameras: dict[str, CameraCfg]
-    """The cameras, which the compiled model has under these names, or their own."""
+    """The cameras by name; the compiled model has this one or that of `camera`."""
     contacts: dict[str, BuiltContacts]
     """The contact sensors by name."""
     rays: dict[str, BuiltRays]
     """The rays by name."""
     default: mujoco.MjData
     matches: dict[str, Match] = field(default_factory=dict[str, Match])
-    """The comparison of each entity with its file; empty for a compiled model."""
+    """Results of comparing each entity with its file; empty for a compiled model."""
 
 
 def build_scene(scene: SceneCfg | mujoco.MjModel | BuiltScene) -> BuiltScene:
@@ -97,7 +98,7 @@ def build_scene(scene: SceneCfg | mujoco.MjModel | BuiltScene) -> BuiltScene:
     placements = {name: start.placement for name, start in starts.items()}
     matches = verify_scene(scene, parts, placements, model, additions)
     if any(camera.headlight for camera in scene.cameras.values()):
-        model.vis.headlight.active = 0  # a light of the scene stands for it
+        model.vis.headlight.active = 0  # a light of the scene replaces it
     _check_model(model)
     entities = index_entities(model, {name: f"{name}/" for name in parts})
     default = default_data(model, entities, starts)
@@ -110,46 +111,46 @@ def build_scene(scene: SceneCfg | mujoco.MjModel | BuiltScene) -> BuiltScene:
 
 
 def scene_of_model(model: mujoco.MjModel, names: Sequence[str]) -> BuiltScene:
-    """A compiled model whose elements say by their names which entity they are of.
+    """Return the scene of a compiled model whose elements are named "entity/element".
 
-    The one entity of a model that was not made of a SceneCfg has all of them.
+    If the only name is WHOLE_MODEL, that entity has all elements.
     """
     _check_model(model)
     whole = list(names) == [WHOLE_MODEL]
     prefixes = {name: "" if whole else f"{name}/" for name in names}
     entities = index_entities(model, prefixes)
-    # As MuJoCo resets it: the controls are left alone.
-    start = Start(InitialStateCfg(), Placement(np.zeros(3), _NO_TURN), True, True)
+    # As MuJoCo resets it: the controls are unchanged.
+    start = Start(InitialStateCfg(), Placement(np.zeros(3), _IDENTITY), True, True)
     default = default_data(model, entities, dict.fromkeys(names, start))
     configs = dict.fromkeys(names, None)
     return BuiltScene(model, entities, {**configs}, {}, {}, {}, default)
 
 
 def _check_model(model: mujoco.MjModel) -> None:
-    """Raise for what would keep a part of the state outside the state tensor.
+    """Raise if a part of the state would not be in the state tensor.
 
-    A model in which nothing can move is warned of.
+    Warn about a model in which nothing can move.
     """
     if not model.nv and not model.nmocap:
         warn(NOTHING_MOVES, UserWarning)
     if model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP.value:
         raise ModelError(
-            "The model has sleeping enabled, and which trees sleep is not in MuJoCo's "
-            "state: a snapshot could not resume exactly. Switch the flag off.",
+            "The model enables sleeping, but which trees sleep is not in MuJoCo's "
+            "state: a snapshot could not resume exactly. Disable the flag.",
             name="sleep",
         )
 
 
 def _check_scene(scene: SceneCfg) -> None:
-    """Raise unless entities are what they should be, and their names usable."""
+    """Raise unless the entities and their names are valid."""
     if isinstance(scene, SceneCfg) and scene.terrain is not None and scene.ground:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ModelError(
-            "A scene has a ground plane or a terrain, not both: leave ground out.",
+            "A scene has a ground plane or a terrain, not both: omit `ground`.",
             name="ground",
         )
     if not isinstance(scene, SceneCfg):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ModelError(
-            "A simulation takes a SceneCfg or a compiled MjModel, got "
+            "The scene must be a SceneCfg or a compiled MjModel, got "
             f"{type(scene).__name__}: "
             "try SceneCfg(entities={'robot': EntityCfg(model=…)}).",
             name="scene",
@@ -167,7 +168,7 @@ def _check_scene(scene: SceneCfg) -> None:
             )
         if not name or "/" in name:
             raise ModelError(
-                f"An entity's name is not empty and has no '/' in it, got {name!r}."
+                f"An entity's name must not be empty or contain '/', got {name!r}."
             )
         instance_of(f"init_state of {name!r}", cfg.init_state, InitialStateCfg)
         factor = cfg.soft_joint_pos_limit_factor
@@ -191,7 +192,7 @@ def _prepare_entities(entities: Mapping[str, EntityCfg]) -> dict[str, EntityMode
 def _model_key(name: str, cfg: EntityCfg) -> Hashable:
     """Return a key that is equal for entities whose prepared models are equal.
 
-    Two calls of a function that makes a model may differ, so its models are not shared.
+    Two calls of a model function may differ, so its models are not shared.
     """
     source = cfg.model
     if isinstance(source, mujoco.MjSpec):
@@ -228,13 +229,15 @@ def _attach_all(
 def _attach(
     parent: mujoco.MjSpec, name: str, part: EntityModel, cfg: EntityCfg
 ) -> Start:
-    """Attach the entity under `name/`, so placed that its root starts as configured."""
+    """Attach the entity under `name/`, placed so that its root starts as configured."""
     pos, quat = _placement(part.own, cfg.init_state)
     placement = Placement(pos, quat)
     embed_skins(part.spec, part.own)
     keys = [key for key in part.spec.keys if key.name == cfg.init_state.keyframe]
     states_ctrl = any(len(key.ctrl) for key in keys)
     states_act = any(len(key.act) for key in keys)
+    for key in keys:
+        _state_poses(key, part.own)
     frame = parent.worldbody.add_frame(pos=pos, quat=quat)
     with silenced():
         try:
@@ -245,6 +248,16 @@ def _attach(
                 f"Entity {name!r} cannot be attached: {error}", name=name
             ) from error
     return Start(cfg.init_state, placement, states_ctrl, states_act)
+
+
+def _state_poses(key: Any, own: mujoco.MjModel) -> None:
+    """State the file's poses in a keyframe that omits them.
+
+    MuJoCo fills in those of the placed model, but does not move stated ones.
+    """
+    for pose in ("qpos", "mpos", "mquat"):
+        if not len(getattr(key, pose)):
+            setattr(key, pose, getattr(own, f"key_{pose}")[key.id])
 
 
 def _keep_camera(model: mujoco.MjModel, parts: Mapping[str, EntityModel]) -> None:
@@ -260,10 +273,10 @@ def _keep_camera(model: mujoco.MjModel, parts: Mapping[str, EntityModel]) -> Non
 def _placement(
     own: mujoco.MjModel, state: InitialStateCfg
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Position and quaternion of the frame that carries the whole entity."""
+    """Return position and quaternion of the frame that carries the entire entity."""
     if state.pos is None and state.rot is None:
-        return np.zeros(3), _NO_TURN  # exactly where the model has it, to the last bit
-    root_pos, root_quat = np.zeros(3), _NO_TURN
+        return np.zeros(3), _IDENTITY  # where the model has it, to the last bit
+    root_pos, root_quat = np.zeros(3), _IDENTITY
     if own.nbody > 1:
         root_pos, root_quat = own.body_pos[1].copy(), own.body_quat[1].copy()
     pos = root_pos if state.pos is None else vector(state.pos, 3, "init_state.pos")

@@ -17,24 +17,24 @@ _LARGEST_MASK = 2**31 - 1
 class CollisionCfg:
     """Contact parameters of the geoms whose names match `geoms` in full.
 
-    None keeps the model's value. Of several configurations that match a geom, the last
-    one that states a parameter decides it.
+    None keeps the model's value. If several configurations match a geom, the last one
+    that sets a parameter is used.
     """
 
     geoms: str | Sequence[str]
     """A regular expression, or several, matched in full against the geoms' names."""
     contype: int | None = None
-    """Bits that the geom collides as."""
+    """Collision bits of the geom."""
     conaffinity: int | None = None
-    """Bits that it collides with; 0 in both masks: it collides with nothing."""
+    """Bits that it collides with; 0 in both masks: it never collides."""
     condim: int | None = None
     """Dimensions of a contact: 1 (no friction), 3 (sliding), 4 (and torsional) or 6
     (and rolling)."""
     priority: int | None = None
-    """Priority: the geom with the higher one decides friction and solref."""
+    """Priority: the geom with the higher one determines friction and solref."""
     friction: Sequence[float] | None = None
-    """Sliding [1], torsional [m] and rolling [m] friction; the first one to three of
-    them, the others stay."""
+    """Sliding [1], torsional [m] and rolling [m] friction; one to three values, the
+    others are unchanged."""
     solref: Sequence[float] | None = None
     """Time constant [s] and damping ratio of contacts; if both are negative,
     −stiffness and −damping."""

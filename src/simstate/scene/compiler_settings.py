@@ -26,9 +26,9 @@ _MESH_TYPES = (
 def carry_compiler_settings(
     parent: mujoco.MjSpec, specs: Mapping[tuple[str, ...], mujoco.MjSpec]
 ) -> None:
-    """Give the scene the settings of its entities' models; different ones raise.
+    """Copy the settings of the entities' models to the scene; raise if they differ.
 
-    A model has a say if it has elements that are compiled with the setting, be it
+    Only models with elements that the setting affects count, whether the value is
     stated or MuJoCo's default.
     """
     fitted = {users: s.compiler for users, s in specs.items() if _fits_geoms(s)}
@@ -38,7 +38,7 @@ def carry_compiler_settings(
 
 
 def _fits_geoms(spec: mujoco.MjSpec) -> bool:
-    """Return whether some primitive geom is fitted to a mesh."""
+    """Return True if a primitive geom is fitted to a mesh."""
     return any(
         geom.meshname and int(geom.type) not in _MESH_TYPES for geom in spec.geoms
     )
@@ -50,7 +50,7 @@ def _carry(
     parent: Any,
     stated: Mapping[tuple[str, ...], Any],
 ) -> None:
-    """Set the attributes of an element of MJCF to those of all models."""
+    """Set attributes of an MJCF element to the values that all models have."""
     for name in names:
         values = {users: getattr(each, name) for users, each in stated.items()}
         distinct = set(values.values())
@@ -58,7 +58,7 @@ def _carry(
             said = ", ".join(f"{k}: {v}" for users, v in values.items() for k in users)
             raise ModelError(
                 f"The entities' models have different values of <{element} {name}> "
-                f"({said}), and MuJoCo compiles a scene with one. State the same value "
+                f"({said}), but MuJoCo compiles a scene with one. State the same value "
                 "in the files.",
                 name=name,
             )

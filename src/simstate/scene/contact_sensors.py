@@ -1,8 +1,8 @@
 """Adding the contact sensors of a configuration to a scene's specification.
 
-MuJoCo's own sensors do the work. One of them is between an element and one body,
-subtree or geom: where the other side has several of those, an element has a sensor for
-each, and `sim.contacts` puts them together.
+They are MuJoCo's contact sensors. Each is between one element and one body, subtree or
+geom. If the other side consists of several, an element has a sensor for each, and
+`sim.contacts` combines them.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from simstate.scene.element_names import matching
 from simstate.scene.scene_cfg import ContactCfg
 
 GROUND = "ground"
-"""Name for everything that belongs to the world itself."""
+"""Name of everything that belongs to the world body."""
 SELF = "self"
 """Name for contacts among the elements of the named side."""
 
 _Side = tuple[mujoco.mjtObj, str]
-"""A kind of object and its name, as MuJoCo's sensors take one side of a contact."""
+"""One side of a contact as MuJoCo's sensors specify it: kind and name of an object."""
 
 _ANY: _Side = (mujoco.mjtObj.mjOBJ_UNKNOWN, "")
 _BODY, _SUBTREE = mujoco.mjtObj.mjOBJ_BODY, mujoco.mjtObj.mjOBJ_XBODY
@@ -55,7 +55,7 @@ class BuiltContacts:
 
     cfg: ContactCfg
     names: tuple[str, ...]
-    """The named elements, as "entity/name", or pairs "entity/one & entity/other"."""
+    """Names of the elements, "entity/name", or pairs "entity/one & entity/other"."""
     net: tuple[tuple[str, ...], ...]
     """Sensors of the net forces of each element, one for each other side: count, force,
     torque, position."""
@@ -78,7 +78,7 @@ def add_contacts(
 
 
 class _Tree:
-    """The bodies of a specification: names, parents, and what hangs on each."""
+    """The bodies of a specification: names, geoms and children."""
 
     def __init__(self, spec: mujoco.MjSpec) -> None:
         self.spec = spec
@@ -92,14 +92,14 @@ class _Tree:
                 self.children.setdefault(body.parent.name, []).append(body.name)
 
     def subtree(self, body: str) -> set[str]:
-        """The body and all that hangs on it."""
+        """Return the body and all its descendants."""
         found = {body}
         for child in self.children[body]:
             found |= self.subtree(child)
         return found
 
     def cover(self, bodies: set[str], top: str = "world") -> Iterable[_Side]:
-        """As few subtrees and bodies as make up a set of bodies."""
+        """Yield the fewest subtrees and bodies that make up a set of bodies."""
         if self.subtree(top) <= bodies:
             yield (_SUBTREE, top)
             return
@@ -110,7 +110,7 @@ class _Tree:
 
 
 def _add(spec: mujoco.MjSpec, tree: _Tree, name: str, cfg: ContactCfg) -> BuiltContacts:
-    """Those of net forces first, side by side: they are read together."""
+    """Add the sensors of net forces first: adjacent ones are read together."""
     names = elements = _elements(tree, cfg)
     if cfg.against == SELF:
         pairs = _pairs(tree, name, cfg, elements)
@@ -129,7 +129,7 @@ def _add(spec: mujoco.MjSpec, tree: _Tree, name: str, cfg: ContactCfg) -> BuiltC
         bits = sum(1 << bit.value for bit in data)
         sensors: list[tuple[str, ...]] = []
         for k, (element, sides) in enumerate(zip(elements, others, strict=True)):
-            # No entity's name has a colon before its slash: no entity owns this sensor.
+            # Without a slash in its name, the sensor belongs to no entity.
             labels = [f"contacts:{name}:{part}:{k}:{j}" for j in range(len(sides))]
             for sensor, (other_kind, other) in zip(labels, sides, strict=True):
                 spec.add_sensor(
@@ -147,7 +147,7 @@ def _add(spec: mujoco.MjSpec, tree: _Tree, name: str, cfg: ContactCfg) -> BuiltC
 
 
 def _elements(tree: _Tree, cfg: ContactCfg) -> list[str]:
-    """The elements that the named side is made of."""
+    """Return the names of the elements `of`."""
     if cfg.kind == "geom":
         return matching(cfg.of, tree.geoms, "geom of the scene")
     return matching(cfg.of, tree.bodies, "body of the scene")
@@ -166,8 +166,8 @@ def _others(tree: _Tree, name: str, cfg: ContactCfg, element: str) -> Iterable[_
     if inside:
         raise ModelError(
             f"Contact sensor {name!r} is of the subtree of {element!r} against "
-            f"{sorted(inside)[0]!r}, which is a part of it: contacts within a subtree "
-            'have no outside. Use kind="body" for forces between its bodies.',
+            f"{sorted(inside)[0]!r}, which is part of it: contacts within a subtree "
+            'are not counted. Use kind="body" for forces between its bodies.',
             name=name,
         )
     sides = list(tree.cover(bodies))
@@ -180,7 +180,7 @@ def _pairs(
     """Return the pairs of named elements that can collide, each once."""
     if cfg.kind == "subtree":
         raise ModelError(
-            f'Contact sensor {name!r} is against "self", so that its kind must be '
+            f'Contact sensor {name!r} is against "self", so its kind must be '
             '"body" or "geom": subtrees may contain one another.',
             name=name,
         )
@@ -200,7 +200,7 @@ def _pairs(
     ]
     if not found:
         raise ModelError(
-            f'Contact sensor {name!r} is of {cfg.of!r} against "self", and no two of '
+            f'Contact sensor {name!r} is of {cfg.of!r} against "self", but no two of '
             "these elements can collide in the model.",
             name=name,
         )
@@ -208,7 +208,7 @@ def _pairs(
 
 
 class _CollisionRules:
-    """Which geoms of a specification MuJoCo lets collide."""
+    """MuJoCo's rules for which geoms of a specification collide."""
 
     def __init__(self, tree: _Tree) -> None:
         spec = tree.spec
@@ -218,7 +218,7 @@ class _CollisionRules:
             spec.option.disableflags & mujoco.mjtDisableBit.mjDSBL_FILTERPARENT.value
         )
         self._weld = {"world": "world"}
-        """The topmost of the bodies that each one is fixed to, as `body_weldid`."""
+        """Topmost body that each body is welded to, as `body_weldid`."""
         self._weld_parent = {"world": "world"}
         for body in spec.bodies[1:]:  # parents before their children
             above = self._weld[body.parent.name]
@@ -235,9 +235,9 @@ class _CollisionRules:
         return bool(one.contype & other.conaffinity or other.contype & one.conaffinity)
 
     def _is_filtered(self, one: str, other: str) -> bool:
-        """Return True for bodies fixed to each other, and for parent and child.
+        """Return True for bodies welded to each other, and for parent and child.
 
-        What is fixed to the world collides with its children.
+        Bodies welded to the world collide with their children.
         """
         one, other = self._weld[one], self._weld[other]
         if one == other:
@@ -248,7 +248,7 @@ class _CollisionRules:
 
 
 def _named(tree: _Tree, patterns: Sequence[str]) -> tuple[set[str], list[str]]:
-    """The bodies that patterns name, and the geoms where they name no body."""
+    """Return the bodies that match patterns, and geoms for patterns without a body."""
     bodies: set[str] = set()
     geoms: list[str] = []
     for pattern in patterns:
@@ -268,7 +268,7 @@ def _named(tree: _Tree, patterns: Sequence[str]) -> tuple[set[str], list[str]]:
 
 
 def _match(pattern: str, names: Sequence[str]) -> list[str]:
-    """The names that match a pattern; none is fine here."""
+    """Return the names that match a pattern, possibly none."""
     try:
         return matching(pattern, names, "name")
     except UnknownNameError:
@@ -276,8 +276,8 @@ def _match(pattern: str, names: Sequence[str]) -> list[str]:
 
 
 def _check(name: str, cfg: ContactCfg) -> None:
-    """Raise unless a configuration makes sense."""
-    instance_of(f"Contact sensor {name!r}", cfg, ContactCfg)
+    """Raise unless a configuration is valid."""
+    instance_of(f"contacts[{name!r}]", cfg, ContactCfg)
     one_of(f"kind of contact sensor {name!r}", cfg.kind, ("body", "subtree", "geom"))
     whole_number(f"strongest of contact sensor {name!r}", cfg.strongest, 1)
     whole_number(f"history of contact sensor {name!r}", cfg.history, 0)

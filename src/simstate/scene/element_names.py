@@ -1,4 +1,4 @@
-"""The elements of a model: their kinds, and names that are given or matched."""
+"""The elements of a model: kinds, default names and matching of names."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NAMED_KINDS = {
     "text": "texts",
     "tuple": "tuples",
 }
-"""Kinds of elements that get a name if they have none, and their lists in MjSpec."""
+"""Kinds of elements that are named if they have no name, and their lists in MjSpec."""
 
 OBJECTS: dict[str, mujoco.mjtObj] = {
     kind: getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}")
@@ -44,7 +44,7 @@ OBJECTS: dict[str, mujoco.mjtObj] = {
         "sensor", "equality", "pair", "material",
     )
 }  # fmt: skip
-"""MuJoCo's number of each kind."""
+"""MuJoCo's object type of each kind."""
 
 _SHORT = {"jnt": "joint", "dof": "joint", "cam": "camera", "eq": "equality",
           "mat": "material"}  # fmt: skip
@@ -62,7 +62,7 @@ OBJECTS_OF_FIELDS = {
 def name_elements(spec: mujoco.MjSpec) -> dict[str, list[str]]:
     """Name each unnamed element of a compiled specification `<kind>_<id>`.
 
-    Returns the names of the elements in the order of their ids.
+    Return the names of the elements in the order of their ids, by size.
     """
     names: dict[str, list[str]] = {}
     for size, kind in KINDS.items():
@@ -79,7 +79,7 @@ def name_elements(spec: mujoco.MjSpec) -> dict[str, list[str]]:
 
 
 def all_named(names: Sequence[str], kind: str, first: int = 0) -> list[str]:
-    """Return names in which an empty one is `<kind>_<id>`; ids count from `first`."""
+    """Return the names with empty ones replaced by `<kind>_<id>`, ids from `first`."""
     taken, found = set(names), list[str]()
     for k, name in enumerate(names, first):
         if not name:
@@ -90,7 +90,7 @@ def all_named(names: Sequence[str], kind: str, first: int = 0) -> list[str]:
 
 
 def unused_name(name: str, taken: set[str]) -> str:
-    """The name, with underscores added until it is not among those taken."""
+    """Return the name, with underscores appended until it is unused."""
     while name in taken:
         name += "_"
     return name
@@ -104,8 +104,8 @@ def matching(
 ) -> list[str]:
     """Return the names that match a pattern in full, each once.
 
-    They are in the order of `names`, or of the patterns if `preserve_order`. A pattern
-    that matches nothing raises.
+    They are in the order of `names`, or of the patterns if `preserve_order`. Raise if
+    a pattern matches nothing.
     """
     if not isinstance(patterns, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise unknown_name(f"{kind} (a name or a regex)", str(patterns), names)
@@ -116,7 +116,7 @@ def matching(
     known = frozenset(names)
     found: dict[str, None] = {}
     for pattern in patterns:
-        # An exact name has precedence: names may contain characters special in a regex.
+        # An exact name has precedence: names may contain special characters of a regex.
         hits = [pattern] if pattern in known else _hits(pattern, names, kind)
         if not hits:
             raise unknown_name(kind, pattern, names)
@@ -131,5 +131,5 @@ def _hits(pattern: str, names: Sequence[str], kind: str) -> list[str]:
     try:
         matches = re.compile(pattern).fullmatch
     except re.error as error:
-        raise unknown_name(f"{kind} (bad regex: {error})", pattern, names) from None
+        raise unknown_name(f"{kind} (invalid regex: {error})", pattern, names) from None
     return [name for name in names if matches(name)]

@@ -1,4 +1,4 @@
-"""EntityModel: the model of an entity, made ready to be attached to a scene."""
+"""EntityModel: the model of an entity, prepared for attachment to a scene."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class EntityModel:
     """An entity's model, prepared for attachment and as loaded."""
 
     spec: mujoco.MjSpec
-    """Every element named, actuators added."""
+    """The specification, with all elements named and actuators added."""
     own: mujoco.MjModel
-    """The model compiled by itself, as it was given."""
+    """The model as given, compiled by itself."""
     names: Names
     """The names of its elements in the specification."""
     configured: mujoco.MjModel
@@ -44,7 +44,7 @@ def users_of(parts: Mapping[str, EntityModel]) -> Iterable[list[str]]:
 
 
 def prepare_entity(name: str, cfg: EntityCfg) -> EntityModel:
-    """The entity's model, read and made ready to be attached."""
+    """Load an entity's model and prepare it for attachment."""
     spec = load_spec(cfg.model, cfg.packages)
     what = f"The model of entity {name!r}{_file_name(cfg.model)}"
     own = compile_spec(spec, what)
@@ -55,8 +55,8 @@ def prepare_entity(name: str, cfg: EntityCfg) -> EntityModel:
         for body in spec.bodies[1:]:
             body.simple = 0
     if not cfg.keep_model_actuators:
-        # First: MuJoCo 4 keeps the keyframes that it finds at a deletion, and fills the
-        # controls of theirs with zeros when it compiles again.
+        # Before the deletion: MuJoCo 4 keeps the keyframes that exist then, and fills
+        # their controls with zeros when it compiles again.
         for key in spec.keys:
             key.ctrl, key.act = [], []
         for actuator in list(spec.actuators):
@@ -66,7 +66,7 @@ def prepare_entity(name: str, cfg: EntityCfg) -> EntityModel:
     _set_collisions(name, spec, cfg)
     configured = own
     if changes_model(cfg):
-        # Attaching needs the number of controls that a compiled specification has.
+        # Attaching needs the number of controls, which compiling determines.
         configured = compile_spec(spec, what)
     names["nplugin"] = element_names(own)["nplugin"]
     return EntityModel(spec, own, names, configured)
@@ -91,9 +91,9 @@ def _make_room_for_delays(name: str, spec: mujoco.MjSpec, cfg: EntityCfg) -> Non
     for actuator in spec.actuators:
         if actuator.delay > longest:
             raise ModelError(
-                f"max_delay_s of {name!r} is {longest:g} s, less than the "
-                f"{actuator.delay:g} s that the model's actuator {actuator.name!r} "
-                "has.",
+                f"max_delay_s of {name!r} is {longest:g} s, which is less than the "
+                f"delay {actuator.delay:g} s of the model's actuator "
+                f"{actuator.name!r}.",
                 name="max_delay_s",
             )
         actuator.nsample = max(actuator.nsample, delay_samples(spec, longest))
@@ -104,13 +104,13 @@ def _set_collisions(name: str, spec: mujoco.MjSpec, cfg: EntityCfg) -> None:
     instance_of(f"collisions of {name!r}", cfg.collisions, tuple | list)
     geoms = {geom.name: geom for geom in spec.geoms}
     for collision in cfg.collisions:
-        instance_of(f"A collision of {name!r}", collision, CollisionCfg)
+        instance_of(f"collisions of {name!r}", collision, CollisionCfg)
         for geom in matching(collision.geoms, list(geoms), f"geom of {name!r}"):
             collision.write_to(geoms[geom])
 
 
 def _file_name(source: ModelSource) -> str:
-    """Return the file of a model in brackets; "" if it is not from a file."""
+    """Return the file of a model in parentheses; "" if it is not from a file."""
     is_xml = isinstance(source, str) and source.lstrip().startswith("<")
     if is_xml or not isinstance(source, str | Path) or source in models.NAMES:
         return ""
@@ -118,9 +118,9 @@ def _file_name(source: ModelSource) -> str:
 
 
 def _keep_total_mass(spec: mujoco.MjSpec, own: Any) -> None:
-    """Write masses that were scaled to a total into the bodies.
+    """Write the masses that `settotalmass` scaled into the bodies.
 
-    MuJoCo scales all bodies of what it compiles, which would be the scene's.
+    MuJoCo would otherwise scale all bodies of the scene.
     """
     if spec.compiler.settotalmass <= 0:
         return
@@ -145,12 +145,12 @@ def _add_actuators(
     names = {actuator.name for actuator in spec.actuators}
     instance_of(f"actuators of {name!r}", cfg.actuators, tuple | list)
     for actuator_cfg in cfg.actuators:
-        instance_of(f"An actuator of {name!r}", actuator_cfg, ActuatorCfg)
+        instance_of(f"actuators of {name!r}", actuator_cfg, ActuatorCfg)
         for joint_name in matching(actuator_cfg.joints, list(joints), "joint"):
             if joint_name in driven or joint_name in names:
                 raise ModelError(
-                    f"Joint {joint_name!r} of entity {name!r} has an actuator already. "
-                    "Leave it out of `actuators`, or set keep_model_actuators=False "
+                    f"Joint {joint_name!r} of entity {name!r} already has an actuator. "
+                    "Omit it from `actuators`, or set keep_model_actuators=False "
                     "to drop the model's own.",
                     name=joint_name,
                 )

@@ -1,4 +1,4 @@
-"""The ground: whether a scene wants one, and how it looks."""
+"""The default ground plane of a scene and its light."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def has_floor(model: Any) -> bool:
 
 
 def add_ground(parent: mujoco.MjSpec) -> None:
-    """Add a checkered plane at z = 0 and a sun to see it by."""
+    """Add a checkered plane at z = 0 and a light."""
     parent.add_texture(
         name="ground",
         type=mujoco.mjtTexture.mjTEXTURE_2D,
@@ -47,7 +47,7 @@ def add_ground(parent: mujoco.MjSpec) -> None:
 
 
 def add_sun(parent: mujoco.MjSpec) -> None:
-    """Add a light that is as bright everywhere."""
+    """Add a directional light, which is equally bright everywhere."""
     parent.worldbody.add_light(
         name="sun",
         type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,

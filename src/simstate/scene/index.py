@@ -1,4 +1,4 @@
-"""Names → ids: which elements of the compiled model belong to an entity."""
+"""Names and ids of the elements of the compiled model that belong to an entity."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _JOINT_TRANSMISSIONS = (
 
 
 def places_of(names: Sequence[str]) -> dict[str, int]:
-    """Return the position of each name; of a repeated name, the first."""
+    """Return the index of each name; of a repeated name, the first."""
     return dict(zip(reversed(names), range(len(names) - 1, -1, -1), strict=True))
 
 
 @dataclass(frozen=True)
 class Elements:
-    """Some elements of one kind: the entity's own names for them, and their ids."""
+    """Elements of one kind: their names within the entity, and their ids."""
 
     names: tuple[str, ...]
     ids: tuple[int, ...]
@@ -44,16 +44,16 @@ class Elements:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """The position of each name; of a repeated name, the first."""
+        """Index of each name; of a repeated name, the first."""
         return places_of(self.names)
 
 
 @dataclass(frozen=True)
 class TargetInputs:
-    """The controls that take a target for a joint, for one kind of target."""
+    """The controls that accept a joint's target, for one kind of target."""
 
     joints: tuple[int, ...]
-    """Positions in the entity's list of joints."""
+    """Indices in the entity's list of joints."""
     ctrl: tuple[int, ...]
     """Columns of ctrl."""
     actuators: tuple[int, ...]
@@ -103,7 +103,7 @@ class EntityIndex:
     effort_inputs: TargetInputs
 
     def target_inputs(self, kind: TargetKind) -> TargetInputs:
-        """The controls that take one kind of target."""
+        """Return the controls that accept one kind of target."""
         return {
             "position": self.position_inputs,
             "velocity": self.velocity_inputs,
@@ -227,7 +227,7 @@ def _index_entity(
 
 
 def _subset(elements: Elements, keep: Callable[[int], bool]) -> Elements:
-    """The elements whose id `keep` accepts."""
+    """Return the elements whose id `keep` accepts."""
     kept = [
         (name, i)
         for name, i in zip(elements.names, elements.ids, strict=True)
@@ -237,7 +237,7 @@ def _subset(elements: Elements, keep: Callable[[int], bool]) -> Elements:
 
 
 def _take(array: np.ndarray, elements: Elements) -> tuple[int, ...]:
-    """The integers of `array` at the elements' ids."""
+    """Return the integers of `array` at the elements' ids."""
     return tuple(int(array[i]) for i in elements.ids)
 
 
@@ -260,7 +260,7 @@ def _spread(
     number: np.ndarray,
     label: Callable[[str, int, int], str],
 ) -> Elements:
-    """One element for each of the columns that every actuator has."""
+    """Return one element for each column of each actuator."""
     names: list[str] = []
     columns: list[int] = []
     for name, actuator in zip(actuators.names, actuators.ids, strict=True):
@@ -276,7 +276,7 @@ def _numbered(name: str, actuator: int, k: int) -> str:
 
 
 def _input_name(model: mujoco.MjModel, name: str, actuator: int, k: int) -> str:
-    """The actuator's name and the name that MuJoCo gives to its k-th input."""
+    """Return the actuator's name with MuJoCo's name of its k-th input."""
     label = mujoco.mj_actuatorInputName(model, actuator, k)
     return f"{name}:{label}" if label else f"{name}[{k}]"
 
@@ -295,13 +295,13 @@ _SERVO_DYNAMICS = (
     mujoco.mjtDyn.mjDYN_FILTER.value,
     mujoco.mjtDyn.mjDYN_FILTEREXACT.value,
 )
-"""Dynamics under which the control stays a target: none, or a first-order filter."""
+"""Dynamics with which the control remains a target: none, or a first-order filter."""
 
 
 def _target_inputs(
     model: mujoco.MjModel, actuators: Elements, joints: Elements, bit: int
 ) -> TargetInputs:
-    """The controls that take the kind of target that `bit` stands for."""
+    """Return the controls that accept the kind of target that `bit` denotes."""
     found: list[tuple[int, int, int, int, bool]] = []
     places = {joint: place for place, joint in enumerate(joints.ids)}
     for actuator in actuators.ids:

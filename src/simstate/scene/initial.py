@@ -1,4 +1,4 @@
-"""The state in which a scene starts: keyframes, then root and joints by regex."""
+"""The initial state of a scene: keyframes, then root and joints by regex."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import mujoco
 import numpy as np
 import torch
 
-from simstate.base.checks import as_array, check_finite, has_shape
+from simstate.base.checks import argument, as_array, check_finite, has_shape
 from simstate.base.errors import InvalidInputError, unknown_name, warn
 from simstate.math.quaternion import UNIT_TOLERANCE
 from simstate.scene.element_names import matching
@@ -26,7 +26,7 @@ class Start:
 
     cfg: InitialStateCfg
     placement: Placement
-    """The displacement of the entity from where its model has it."""
+    """Displacement of the entity from its position in the model."""
     states_ctrl: bool
     """True if the keyframe states controls."""
     states_act: bool
@@ -38,9 +38,9 @@ def default_data(
     entities: Mapping[str, EntityIndex],
     starts: Mapping[str, Start],
 ) -> mujoco.MjData:
-    """An MjData in the state to which a reset brings every world back.
+    """Return an MjData in the state to which a reset restores every world.
 
-    Position controls start where they hold the pose, unless a keyframe states them.
+    Position controls start at values that hold the pose, unless a keyframe sets them.
     """
     data = mujoco.MjData(model)
     for name, index in entities.items():
@@ -57,7 +57,7 @@ def default_data(
 def _fill_histories(model: mujoco.MjModel, data: mujoco.MjData) -> None:
     """Fill the histories of delayed actuators with their first controls.
 
-    MuJoCo begins with zeros, towards which a servo would pull until the delay is over.
+    MuJoCo starts with zeros, towards which a servo would pull during the delay.
     """
     for actuator in range(model.nactuator):
         samples = int(model.actuator_history[actuator, 0])
@@ -66,8 +66,8 @@ def _fill_histories(model: mujoco.MjModel, data: mujoco.MjData) -> None:
             if steps > samples:
                 warn(
                     f"Actuator {model.actuator(actuator).name!r} has a delay of "
-                    f"{steps:.0f} steps and a history of {samples}: its controls come "
-                    "earlier than asked. Give it a greater nsample."
+                    f"{steps:.0f} steps but a history of {samples}: its delay is "
+                    "shorter than requested. Increase its nsample."
                 )
             first = int(model.actuator_ctrladr[actuator])
             count = int(model.actuator_ctrlnum[actuator])
@@ -76,24 +76,24 @@ def _fill_histories(model: mujoco.MjModel, data: mujoco.MjData) -> None:
 
 
 def vector(values: Sequence[float], size: int, what: str) -> np.ndarray:
-    """The numbers as an array of `size` finite float64s."""
+    """Return the values as an array of `size` finite float64 values."""
     array = as_array(values, what)
     has_shape(what, array, (size,))
     if not np.isfinite(array).all():
-        check_finite(torch.as_tensor(array), what, after="")  # names the first
+        check_finite(torch.as_tensor(array), what, after="")  # raises
     return array
 
 
 def unit_quat(values: Sequence[float], what: str) -> np.ndarray:
     """Return the quaternion (w, x, y, z) scaled to unit length.
 
-    One of unit length to 1e-14 keeps its bits, as in MuJoCo.
+    If it has unit length to 1e-14, it is returned unchanged, as in MuJoCo.
     """
     quat = vector(values, 4, what)
     norm = float(np.linalg.norm(quat))
     if norm < 1e-9:
         raise InvalidInputError(
-            f"{what} must not be zero, got {quat.tolist()}.", name=what
+            f"{what} must not be zero, got {quat.tolist()}.", name=argument(what)
         )
     return quat if abs(norm - 1.0) <= UNIT_TOLERANCE else quat / norm
 
@@ -101,7 +101,7 @@ def unit_quat(values: Sequence[float], what: str) -> np.ndarray:
 def carrying(
     pos: np.ndarray, quat: np.ndarray, to_pos: np.ndarray, to_quat: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The shift and the turn before it that carry one pose to another."""
+    """Return the translation, and the rotation before it, from one pose to another."""
     inverse, turn, moved = np.zeros(4), np.zeros(4), np.zeros(3)
     mujoco.mju_negQuat(inverse, quat)
     mujoco.mju_mulQuat(turn, to_quat, inverse)
@@ -112,7 +112,7 @@ def carrying(
 def _load_keyframe(
     model: mujoco.MjModel, data: mujoco.MjData, index: EntityIndex, start: Start
 ) -> None:
-    """Take the entity's part of a keyframe, moved to where the entity is placed."""
+    """Load the entity's part of a keyframe, moved to the entity's placement."""
     keys = _keyframes(model, index)
     if start.cfg.keyframe not in keys:
         kind = f"keyframe of entity {index.name!r}"
@@ -144,7 +144,7 @@ def _load_keyframe(
 
 
 def _yielding(model: Any, index: EntityIndex) -> list[int]:
-    """Return where the plastic state of an entity is; empty before MuJoCo 4."""
+    """Return the columns of an entity's plastic state; empty before MuJoCo 4."""
     if not getattr(model, "nplastic", 0):
         return []
     joints = (*index.joints.ids, *index.ball_joints.ids, *index.free_joints.ids)
@@ -152,7 +152,7 @@ def _yielding(model: Any, index: EntityIndex) -> list[int]:
         k for k in range(model.nflex) if model.flex(k).name.startswith(index.prefix)
     ]
     addresses = (model.jnt_plasticadr, model.tendon_plasticadr, model.flex_plasticadr)
-    # Each block ends where the next begins.
+    # Each block ends where the next starts.
     starts = sorted({model.nplastic, *np.concatenate(addresses).tolist()} - {-1})
     ends = dict(itertools.pairwise(starts))
     own = zip(addresses, (joints, index.tendons.ids, flexes), strict=True)
@@ -168,10 +168,10 @@ def _yielding(model: Any, index: EntityIndex) -> list[int]:
 def _move_keyframe(
     model: mujoco.MjModel, data: mujoco.MjData, index: EntityIndex, start: Start
 ) -> None:
-    """Carry a keyframe's free and mocap bodies along with a root that is placed.
+    """Move a keyframe's free and mocap bodies along with a placed root.
 
-    A keyframe is written where the entity's own model is; with `pos` or `rot` the root
-    goes elsewhere, and what is free of it goes with it.
+    A keyframe refers to the placement in the entity's own model. `pos` or `rot` move
+    the root elsewhere, and bodies that are not attached to it move along.
     """
     cfg = start.cfg
     if cfg.pos is None and cfg.rot is None:
@@ -194,7 +194,7 @@ def _move_keyframe(
 def _root_pose(
     model: mujoco.MjModel, data: mujoco.MjData, index: EntityIndex
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """Copies of position and quaternion of a root that can be placed, else None."""
+    """Return copies of position and quaternion of a free or mocap root, else None."""
     if index.base == "free":
         q = index.free_qpos_adr[index.free_body_ids.index(index.root_body_id)]
         return data.qpos[q : q + 3].copy(), data.qpos[q + 3 : q + 7].copy()
@@ -207,7 +207,7 @@ def _root_pose(
 def _move_pose(
     pos: np.ndarray, quat: np.ndarray, shift: np.ndarray, turn: np.ndarray
 ) -> None:
-    """Move a pose in place by a rotation about the origin, then a shift."""
+    """Move a pose in place by a rotation about the origin, then a translation."""
     turned = np.zeros(3)
     mujoco.mju_rotVecQuat(turned, pos.copy(), turn)
     pos[:] = turned + shift
@@ -215,7 +215,7 @@ def _move_pose(
 
 
 def _keyframes(model: mujoco.MjModel, index: EntityIndex) -> dict[str, int]:
-    """The entity's keyframes: its own names → ids in the compiled model."""
+    """Return the entity's keyframes: its own names → ids in the compiled model."""
     names = {model.key(i).name: i for i in range(model.nkey)}
     return {
         name.removeprefix(index.prefix): i
@@ -230,7 +230,7 @@ def _set_root(
     index: EntityIndex,
     state: InitialStateCfg,
 ) -> None:
-    """Put the root link where the configuration says; a fixed base is there already."""
+    """Set the configured state of the root link; a fixed base is already placed."""
     moving = state.lin_vel is not None or state.ang_vel is not None
     if moving and index.base != "free":
         raise InvalidInputError(
@@ -297,9 +297,9 @@ def _set_joints(
 def _resolve(
     given: Mapping[str, JointValue], names: Sequence[str], num_single: int, what: str
 ) -> dict[int, JointValue]:
-    """The value of each joint, by its position in `names`; two for one is an error.
+    """Return the value of each joint by its index in `names`; raise if it has two.
 
-    A single number is for 1-DoF joints, which come first, if it matches any.
+    A single number is for 1-DoF joints, which come first, if the pattern matches any.
     """
     values: dict[int, JointValue] = {}
     source: dict[int, str] = {}
@@ -314,7 +314,7 @@ def _resolve(
             if joint in source:
                 raise InvalidInputError(
                     f"init_state.{what} gives joint {name!r} two values, by "
-                    f"{source[joint]!r} and {pattern!r}: let each joint match one."
+                    f"{source[joint]!r} and {pattern!r}: each joint may match one."
                 )
             values[joint], source[joint] = value, pattern
     return values

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import mujoco
 
+from simstate.base.checks import argument
 from simstate.base.errors import ModelError, listed, suggestion, warn
 from simstate.base.mujoco_warnings import silenced
 from simstate.scene import models
@@ -24,18 +25,16 @@ LARGEST_XML = 64_000_000
 
 _READABLE = (".xml", ".urdf")
 _WHAT_CAN_BE_READ = (
-    ". A model file is MJCF, whose outermost element is <mujoco>, or URDF, whose is "
+    ". A model file is MJCF, with root element <mujoco>, or URDF, with root element "
     "<robot>."
 )
 _NO_PLUGIN = re.compile(r"plugin .* not found")
-_LOAD_PLUGIN = (
-    ". Load the library that has it first: mujoco.mj_loadPluginLibrary(path)."
-)
+_LOAD_PLUGIN = ". Load its library first: mujoco.mj_loadPluginLibrary(path)."
 _OTHER_FORMAT = ("XML parse error", "XML Error: Unrecognized XML model", "ParseXML:")
 _REMEDIES = {
-    ".mjb": "A compiled model goes to Simulation itself: "
+    ".mjb": "Pass a compiled model to Simulation directly: "
     "Simulation(mujoco.MjModel.from_binary_path(path)).",
-    ".xacro": "Make a URDF of it first, with ROS's xacro.",
+    ".xacro": "Convert it to URDF first, with ROS's xacro.",
     **dict.fromkeys(
         (".usd", ".usda", ".usdc", ".usdz", ".sdf"),
         "Convert it to MJCF or URDF first.",
@@ -47,24 +46,24 @@ _REMEDIES = {
 def load_spec(
     source: ModelSource, packages: Mapping[str, str | Path] | None = None
 ) -> mujoco.MjSpec:
-    """Return a separate specification, which the caller may change, from any source.
+    """Return a new specification, which the caller may change, from any source.
 
-    `packages` are the folders of packages that a URDF names.
+    `packages` maps the packages that a URDF names to their folders.
     """
     spec, text, folder = _read(source)
     if is_urdf(text):
         find_meshes(spec, text, folder, packages or {})
     elif packages:
         raise ModelError(
-            "`packages` says where the meshes of a URDF are, and this model is not a "
-            "URDF file or string.",
+            "`packages` is for the meshes of a URDF, but this model is not a URDF file "
+            "or string.",
             name="packages",
         )
     return spec
 
 
 def _read(source: ModelSource) -> tuple[mujoco.MjSpec, str, Path]:
-    """The specification, its XML if that was given, and the folder that it is in."""
+    """Return the specification, its XML text if it has one, and its folder."""
     if isinstance(source, mujoco.MjSpec):
         return source.copy(), "", Path()
     if callable(source):
@@ -82,17 +81,17 @@ def _read(source: ModelSource) -> tuple[mujoco.MjSpec, str, Path]:
         return models.spec(source), "", Path()
     if not isinstance(source, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ModelError(
-            "A model is a path, an XML string, a known name, an MjSpec or a function "
-            f"that makes one, got {type(source).__name__}."
+            "A model must be a path, an XML string, a known name, an MjSpec or a "
+            f"function that returns one, got {type(source).__name__}."
         )
     path = Path(source)
-    if os.path.isfile(path):  # False for a name too long, for which Path raises
+    if os.path.isfile(path):  # Path.is_file raises if the name is too long
         text = _checked_text(path)
         return _from_file(path), text, path.parent
     if str(source) and os.path.isdir(path):
         files = sorted(each.name for each in path.iterdir() if each.suffix in _READABLE)
         raise ModelError(
-            f"{str(path)!r} is a folder, and a model is a file. Models in it: "
+            f"{str(path)!r} is a folder, but a model is a file. Models in it: "
             f"{listed(files)}.",
             name=str(path),
         )
@@ -108,9 +107,9 @@ def _read(source: ModelSource) -> tuple[mujoco.MjSpec, str, Path]:
 
 
 def _checked_text(path: Path) -> str:
-    """Return the text of a file; one of another kind, too large or not UTF-8 raises."""
+    """Return the text of a file; raise if it is too large, not UTF-8 or no model."""
     if path.suffix not in _READABLE:
-        ending = path.suffix or "a file without an ending"
+        ending = path.suffix or "a file without a suffix"
         remedy = _REMEDIES.get(path.suffix.lower(), "")
         raise ModelError(
             f"{str(path)!r} cannot be read: a model file is MJCF (.xml) or URDF "
@@ -137,7 +136,7 @@ def _from_file(path: Path) -> mujoco.MjSpec:
 
 
 def _check_names(path: Path, spec: mujoco.MjSpec) -> None:
-    """Raise if a name is no UTF-8, which Python could not read later."""
+    """Raise if a name is not UTF-8, which Python could not read later."""
     for kind in (*NAMED_KINDS.values(), "frames"):
         for k, element in enumerate(getattr(spec, kind, ())):
             try:
@@ -156,23 +155,23 @@ def _check_size(what: str, size: int) -> None:
         raise ModelError(
             f"{what} has {size / 1e6:.0f} MB of XML; at most "
             f"{LARGEST_XML / 1e6:.0f} MB are read. Put meshes, height fields and skins "
-            "into files of their formats.",
-            name=what,
+            "into separate files.",
+            name=argument(what),
         )
 
 
 def compile_spec(spec: mujoco.MjSpec, what: str) -> mujoco.MjModel:
-    """The compiled model; a compiler error becomes ours and names `what`."""
+    """Return the compiled model; raise a ModelError that names `what` if it fails."""
     with explained(what):
         return spec.compile()
 
 
 @contextmanager
 def explained(what: str) -> Generator[None]:
-    """Turn what MuJoCo says of a model that it refuses into a ModelError.
+    """Turn MuJoCo's errors about a model into a ModelError that names `what`.
 
-    Of its warnings, one remains: that models do not fit together, be they entities or
-    one that a file attaches to its own.
+    Of its warnings, only attachment conflicts are reported, between entities or between
+    a file and a model that it attaches.
     """
     try:
         with (
@@ -188,7 +187,7 @@ def explained(what: str) -> Generator[None]:
         if isinstance(error, UnicodeDecodeError):
             hint = ". Save the file and those that it includes with the encoding UTF-8."
         raise ModelError(
-            f"{what} is not a valid MuJoCo model: {reason}{hint}", name=what
+            f"{what} is not a valid MuJoCo model: {reason}{hint}", name=argument(what)
         ) from error
     for text in dict.fromkeys(str(warning.message) for warning in said):
         if text.startswith("Attach conflict"):

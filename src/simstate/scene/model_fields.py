@@ -1,8 +1,8 @@
-"""The arrays of mjModel: the elements that their rows are of, and that they refer to.
+"""The arrays of mjModel: the elements of their rows, and those that values refer to.
 
-MuJoCo names the elements of an array by a size, as "ngeom" or "nmeshvert". The sizes
-of arrays are MuJoCo's own; the tables here say which elements the values of an integer
-array identify, and where the rows of elements without names are stored.
+MuJoCo names the elements of an array by a size, such as "ngeom" or "nmeshvert". The
+sizes of arrays are MuJoCo's own; the tables here state which elements the values of an
+integer array identify, and where the rows of elements without names are stored.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ModelArray(NamedTuple):
     rows: str
     """The size of its first axis."""
     columns: str
-    """The size of its second axis if that is of elements too, else ""."""
+    """The size of its second axis if that counts elements too, else ""."""
     width: int
     """Number of columns for each element of the second axis."""
 
@@ -100,7 +100,7 @@ BLOCKS: dict[str, tuple[RowBlock, ...]] = {
     "nnumericdata": (RowBlock("nnumeric", "numeric_adr", "numeric_size"),),
     "ntextdata": (RowBlock("ntext", "text_adr", "text_size"),),
     "ntupledata": (RowBlock("ntuple", "tuple_adr", "tuple_size"),),
-    # Joints, then tendons, then flexes: each kind ends where the next begins.
+    # Joints, then tendons, then flexes: each kind ends where the next starts.
     "nplastic": (
         RowBlock("njnt", "jnt_plasticadr", None),
         RowBlock("ntendon", "tendon_plasticadr", None),
@@ -208,10 +208,10 @@ TYPED_IDS: dict[str, tuple[str | Callable[[Any], np.ndarray], Mapping[int, str]]
     "geom_dataid": ("geom_type", _GEOM_DATA),
 }
 """Arrays whose values identify elements of several kinds: the array or function that
-gives the kinds, and the size of each kind. A value of another kind is no id."""
+gives the kinds, and the size of each kind. A value of another kind is not an id."""
 
 SIGNATURES = ("pair_signature", "exclude_signature")
-"""Arrays that hold two ids of bodies in one number."""
+"""Arrays that store two body ids in one integer."""
 
 ADDRESSES = names_in(
     "flex_nodeadr flex_vertadr flex_edgeadr flex_elemadr flex_elemdataadr "
@@ -226,29 +226,29 @@ ADDRESSES = names_in(
     "tuple_adr dof_Madr B_rowadr M_rowadr D_rowadr flexvert_J_rowadr "
     "jnt_plasticadr flex_plasticadr tendon_plasticadr"
 )
-"""Arrays of addresses of blocks. The blocks are compared, and of an address whether
-there is one: where a block is stored depends on all entities of a scene."""
+"""Arrays of addresses of blocks. The blocks are compared, but addresses only for being
+present: where a block is stored depends on all entities of a scene."""
 
 WORLD_TOTALS = names_in(
     "body_geomnum body_geomadr body_contype body_conaffinity body_margin "
     "body_bvhnum body_bvhadr body_subtreemass B_rownnz B_colind bvh_depth bvh_child "
     "bvh_nodeid bvh_aabb cam_poscom0 light_poscom0"
 )
-"""Arrays whose rows of the world body depend on all that is attached to it."""
+"""Arrays whose rows of the world body depend on everything attached to it."""
 
 AT_START = names_in(
     "body_invweight0 dof_invweight0 tendon_invweight0 flexedge_invweight0 actuator_acc0"
 )
 """Arrays that MuJoCo computes from the inertia matrix of the complete scene, in an
 order of summation that depends on where the entity is stored. They are compared to
-rounding, unless the scene holds nothing but one file."""
+rounding, unless the scene consists of a single file."""
 
 SCENE_STRUCTURES = names_in(
     "dof_simplenum mapM2M efm0_dofid efm0_L_rownnz efm0_L_rowadr efm0_L_colind efm0_L "
     "efmC_perm flexvert_J_rownnz flexvert_J_rowadr flexvert_J_colind"
 )
-"""Arrays that MuJoCo derives for a model in one piece, from arrays that are compared.
-They are compared if the scene holds nothing but one file."""
+"""Arrays that MuJoCo derives for the complete model from arrays that are compared. They
+are compared only if the scene consists of a single file."""
 
 
 @cache
@@ -273,6 +273,6 @@ _COLUMNS = ("nq", "nv", "na", "nu", "nmocap", "nplastic")
 
 
 def _names(field: str) -> bool:
-    """Return whether an array holds names or paths of files, or where they are."""
+    """Return True if an array contains names or file paths, or their addresses."""
     names = field.startswith("name_") or field in ("names", "names_map", "paths")
     return names or field.endswith(("pathadr", "contenttypeadr"))

@@ -1,7 +1,7 @@
 """Models of other packages by name: MuJoCo Menagerie and robot_descriptions.
 
-Both know their models' names without a download, and fetch a model when it is first
-used. They are looked at only where they are installed.
+Both list the names of their models without a download, and fetch a model on first use.
+They are optional.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import mujoco
 from simstate.base.errors import ModelError
 
 INSTALL = "pip install 'simstate[robots]'"
-"""Commands that make their names available."""
+"""Command that installs both packages."""
 
 
 class Library(NamedTuple):
@@ -29,7 +29,7 @@ class Library(NamedTuple):
     names: Callable[[], list[str]]
     """The names of its models that MuJoCo can load."""
     fetch: Callable[[str], mujoco.MjSpec]
-    """A model of it, downloaded if it is not there yet."""
+    """Function that returns a model by name, downloaded on first use."""
 
 
 def _menagerie_names() -> list[str]:
@@ -37,7 +37,7 @@ def _menagerie_names() -> list[str]:
 
 
 def _fetch_menagerie(name: str) -> mujoco.MjSpec:
-    """Return the robot without the scene in its file."""
+    """Return the robot without the scene of its file."""
     robot = _module("mujoco_menagerie").get(name)
     return robot.spec(robot.default_model)
 
@@ -68,37 +68,37 @@ LIBRARIES = (
 
 
 def library_names() -> list[str]:
-    """The names of all models of the packages that are installed."""
+    """Return the names of all models of the packages that are installed."""
     return [name for library in _installed() for name in library.names()]
 
 
 def library_spec(name: str) -> mujoco.MjSpec | None:
-    """The model of that name in an installed package; None if none has one."""
+    """Return the model of that name in an installed package; None if none has one."""
     for library in _installed():
         if name not in library.names():
             continue
         try:
-            # What a download says of its progress is no part of a command's output.
+            # The progress of a download must not become part of a command's output.
             with contextlib.redirect_stdout(sys.stderr):
                 return library.fetch(name)
-        except Exception as error:  # git's, the network's, the package's own
+        except Exception as error:  # of git, the network or the package
             reason = " ".join(str(error).split()) or type(error).__name__
             raise ModelError(
-                f"{name!r} is a model of {library.title}, which could not give it: "
-                f"{reason}. It is downloaded when it is first used, which needs a "
-                "connection; a file on this machine can be given by its path.",
+                f"{name!r} is a model of {library.title}, which failed to load it: "
+                f"{reason}. It is downloaded on first use, which needs a connection; "
+                "a file on this machine can be given by its path.",
                 name=name,
             ) from error
     return None
 
 
 def install_hint() -> str:
-    """A sentence on the packages that are missing; empty if none is."""
+    """Return a sentence about the packages that are not installed, or ""."""
     present = _installed()
     missing = [library.title for library in LIBRARIES if library not in present]
     if not missing:
         return ""
-    return f" Models of {' and '.join(missing)} are known after {INSTALL}."
+    return f" For the models of {' and '.join(missing)}, run {INSTALL}."
 
 
 def _installed() -> list[Library]:

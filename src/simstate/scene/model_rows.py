@@ -1,4 +1,4 @@
-"""The rows of a compiled scene that hold what an entity's own model has in its rows."""
+"""The rows of a compiled scene that correspond to the rows of an entity's model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WIDTHS = {"nq": np.array([7, 4, 1, 1]), "nv": np.array([6, 3, 1, 1])}
 _DERIVED = (*_WIDTHS, "ntree", "nmocap")
 
 UNOWNED = -2
-"""Marks a row that no element of a model has."""
+"""Marks a row that belongs to no element of a model."""
 
 _PLUGIN_USERS = {
     "nbody": "body_plugin", "ngeom": "geom_plugin",
@@ -28,7 +28,7 @@ Names = Mapping[str, Sequence[str]]
 
 def element_names(model: Any) -> dict[str, list[str]]:
     """Return the names of all elements of a compiled model, by size."""
-    # Names are stored in this order, each with a zero at its end.
+    # Names are stored in this order, each terminated by a zero.
     names = bytes(model.names).decode(errors="replace").split("\0")[1:]
     found: dict[str, list[str]] = {}
     first = 0
@@ -51,7 +51,7 @@ class ModelRows:
     """Row numbers in a scene for each row of a model that several entities share.
 
     `rows[size]` has shape (entities, rows of the model); −1: the scene has no such row,
-    UNOWNED: no element of the model has the row.
+    UNOWNED: the row belongs to no element of the model.
     """
 
     def __init__(
@@ -172,8 +172,8 @@ class ModelRows:
         firsts = np.repeat(np.cumsum(counts) - counts, counts)
         within = np.arange(len(firsts)) - firsts
         start = np.repeat(starts, counts, axis=1)
-        places = np.repeat(own[owned], counts) + within
-        rows[:, places] = np.where(start < 0, -1, start + within)
+        columns = np.repeat(own[owned], counts) + within
+        rows[:, columns] = np.where(start < 0, -1, start + within)
 
 
 def _named_rows(

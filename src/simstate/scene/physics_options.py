@@ -1,8 +1,8 @@
-"""Physics options of a scene, from those of its models.
+"""Physics options of a scene, derived from those of its models.
 
-MuJoCo has one set of options, sizes and visual settings for a world, and each model
-file states its own. The scene's word comes first, then what the models state. Where
-they state different things, physics raises, and looks are warned of.
+MuJoCo has one set of options, sizes and visual settings for a world, but each model
+file states its own. Values of the scene have precedence over those of the models. If
+models disagree, physics options raise an error and visual settings give a warning.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ FLAGS: dict[str, Any] = {
     "enableflags": mujoco.mjtEnableBit,
     "disableactuator": None,
 }
-"""Options that are bits, each stated by itself, and MuJoCo's names of the bits."""
+"""Options that are sets of flags, and MuJoCo's enums of the flags."""
 
 VISUAL = ("global_", "quality", "headlight", "map", "scale", "rgba")
 """The groups of visual settings."""
 
 
 def settle(parent: mujoco.MjSpec, specs: Specs, scene: SceneCfg) -> None:
-    """Give the scene and all its entities the same options, sizes and looks.
+    """Give the scene and all its entities the same options, sizes and visual settings.
 
-    The entities get them too, so that MuJoCo finds no conflict when they are attached.
+    The entities need them too, so that MuJoCo finds no conflict when they are attached.
     """
     everyone = (parent, *specs.values())
     _settle_options(everyone, specs, scene)
@@ -96,8 +96,8 @@ def _set_option(spec: mujoco.MjSpec, name: str, value: Any) -> None:
     except (TypeError, ValueError) as error:
         default = option_word(name, getattr(mujoco.MjSpec().option, name))
         raise InvalidInputError(
-            f"Physics option {name!r} cannot be {value!r}: it must be like its "
-            f"default, {default!r}.",
+            f"Physics option {name!r} cannot be {value!r}: it must have the type of "
+            f"its default, {default!r}.",
             name=name,
         ) from error
 
@@ -117,7 +117,7 @@ def _agreed_option(name: str, specs: Specs) -> Any:
 
 
 def _agreed_bits(name: str, specs: Specs) -> int:
-    """The flags that the models state, put together: each of them is an option."""
+    """Return the combined flags of the models; each flag is an option by itself."""
     default = int(getattr(mujoco.MjSpec().option, name))
     clear, raised = ("disable", "enable")
     if name.startswith("disable"):
@@ -170,7 +170,7 @@ def _settle_sizes(
         for spec in everyone:
             _set_size(spec, name, value)
     for spec in specs.values():
-        spec.nkey = 0  # counted from the keyframes, which compiling has made by now
+        spec.nkey = 0  # counted from the keyframes, which are compiled by now
 
 
 def _set_size(spec: mujoco.MjSpec, name: str, value: Any) -> None:
@@ -178,33 +178,33 @@ def _set_size(spec: mujoco.MjSpec, name: str, value: Any) -> None:
         setattr(spec, name, value)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
-            f"Size {name!r} must be a whole number, got {value!r}.", name=name
+            f"Size {name!r} must be an integer, got {value!r}.", name=name
         ) from error
 
 
 def _agreed(what: str, stated: Mapping[Users, Any], default: Any, remedy: str) -> Any:
-    """The one value that is stated; the default if none is, an error if two are."""
+    """Return the stated value, or the default if none is; raise if they differ."""
     values = list(stated.values())
     if any(not np.array_equal(value, values[0]) for value in values[1:]):
         said = _by_entity(stated)
         end = "…})" if remedy.endswith(": ") else "…)"
         raise ModelError(
             f"The entities' models state different values of {what} ({said}). "
-            f"Settle it with SceneCfg({remedy}{end}.",
+            f"Set it with SceneCfg({remedy}{end}.",
             name=what,
         )
     return values[0] if values else default
 
 
 def _by_entity(stated: Mapping[Users, Any]) -> str:
-    """Return what each entity states, in one line."""
+    """Return the values of the entities on one line."""
     return ", ".join(
         f"{name}: {value}" for users, value in stated.items() for name in users
     )
 
 
 def _settle_looks(everyone: Sequence[mujoco.MjSpec], specs: Specs) -> None:
-    """Take visual settings from the models; of different ones, the first entity's."""
+    """Set the visual settings of the models; if they differ, the first entity's."""
     differ: list[str] = []
     for group in VISUAL:
         default: Any = getattr(mujoco.MjSpec().visual, group)
@@ -225,8 +225,8 @@ def _settle_looks(everyone: Sequence[mujoco.MjSpec], specs: Specs) -> None:
                 setattr(getattr(spec.visual, group), name, first)
     if differ:
         warn(
-            "The entities' models state different visual settings, of which the scene "
-            f"takes the first: {'; '.join(differ)}.",
+            "The entities' models state different visual settings; the scene uses "
+            f"the first: {'; '.join(differ)}.",
             UserWarning,
         )
 
@@ -236,7 +236,7 @@ def _reader(group: str, name: str) -> Callable[[mujoco.MjSpec], Any]:
 
 
 def _take_statistics(parent: mujoco.MjSpec, spec: mujoco.MjSpec) -> None:
-    """Take the statistics that a file states for its model; they fit it alone."""
+    """Copy the statistics that a file states, which are valid only for its model."""
     for name in field_names(spec.stat):
         value = copy.copy(getattr(spec.stat, name))
         if not np.isnan(value).any():
@@ -244,7 +244,7 @@ def _take_statistics(parent: mujoco.MjSpec, spec: mujoco.MjSpec) -> None:
 
 
 def field_names(part: Any) -> list[str]:
-    """Return the names of the values that a part of a specification or model holds."""
+    """Return the names of the values of a part of a specification or model."""
     return [
         name
         for name in dir(part)
@@ -261,10 +261,10 @@ def _check_known(kind: str, given: Iterable[str], known: Iterable[str]) -> None:
 
 @cache
 def _authored_bits() -> dict[str, int]:
-    """The bit of `spec.authored.option` that says that a file states an option.
+    """Return the bit of `spec.authored.option` that is set if a file states an option.
 
-    MuJoCo sets them in the order of its own fields, which Python does not tell: each
-    is found by reading a file that states that option alone.
+    MuJoCo assigns them in the order of its fields, which is not known in Python: each
+    is found by reading a file that states only that option.
     """
     option = mujoco.MjSpec().option
     bits: dict[str, int] = {}
@@ -312,7 +312,7 @@ _LIMITS = {
 
 
 def option_limits(name: str) -> Limits:
-    """Between which limits the numbers of an option ("cone") must be."""
+    """Return the limits for the values of an option ("cone")."""
     return _LIMITS.get(name, FINITE)
 
 
@@ -338,11 +338,11 @@ OPTION_WORDS: dict[str, dict[str, int]] = {
         "Newton": mujoco.mjtSolver.mjSOL_NEWTON.value,
     },
 }
-"""The choices of each option, with the numbers of MuJoCo's enums."""
+"""The choices of each option, with the values of MuJoCo's enums."""
 
 
 def option_value(name: str, given: Any) -> Any:
-    """Return MuJoCo's value of an option: the number of a word, others unchanged."""
+    """Return MuJoCo's value of an option: that of a word, others unchanged."""
     words = OPTION_WORDS.get(name)
     if words is None or not isinstance(given, str):
         return given

@@ -1,4 +1,4 @@
-"""The displacement of a placed entity, and the arrays of a model that it changes."""
+"""The displacement of a placed entity, and its effect on the arrays of a model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from simstate.scene.model_fields import names_in
 
-_NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
+_IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
 _ROUNDING = 1e-8
 _FREE = mujoco.mjtJoint.mjJNT_FREE.value
 _CONNECT, _WELD = mujoco.mjtEq.mjEQ_CONNECT.value, mujoco.mjtEq.mjEQ_WELD.value
@@ -20,7 +20,7 @@ _CARRIERS = {
     "body": "body_parentid", "geom": "geom_bodyid", "site": "site_bodyid",
     "cam": "cam_bodyid", "light": "light_bodyid",
 }  # fmt: skip
-"""Prefixes of posed elements, and the array of what carries them."""
+"""Prefixes of posed elements, and the array of the bodies that carry them."""
 _TURNED = names_in("cam_pos0 cam_poscom0 light_pos0 light_poscom0 light_dir0")
 """Vectors along world axes, from the carrying body at qpos0."""
 _ROUNDED = names_in(
@@ -37,28 +37,28 @@ _SAME_FRAME = names_in("body_sameframe geom_sameframe site_sameframe")
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """The rotation, then the shift, that carry an entity's model to its position."""
+    """The rotation, then the translation, that place an entity's model in a scene."""
 
     pos: np.ndarray
-    """Shift, world axes [m]."""
+    """Translation, world axes [m]."""
     quat: np.ndarray
     """Rotation about the origin, wxyz."""
 
     @property
     def is_identity(self) -> bool:
-        """True if the entity is where its file has it, to the last bit."""
-        return not self.pos.any() and bool((self.quat == _NO_TURN).all())
+        """True if the entity is exactly where its file has it."""
+        return not self.pos.any() and bool((self.quat == _IDENTITY).all())
 
     def moved_point(self, points: np.ndarray) -> np.ndarray:
-        """Return points of the file's world in the scene's; shape (…, 3)."""
+        """Map points from the file's world to the scene's; shape (…, 3)."""
         return self.turned(points) + self.pos
 
     def turned(self, vectors: np.ndarray) -> np.ndarray:
-        """Return vectors along the file's world axes along the scene's; (…, 3)."""
+        """Map vectors from the file's world axes to the scene's; shape (…, 3)."""
         return vectors @ self._matrix().T
 
     def moved_quat(self, quats: np.ndarray) -> np.ndarray:
-        """Return orientations in the file's world in the scene's; shape (n, 4)."""
+        """Map orientations from the file's world to the scene's; shape (n, 4)."""
         moved = np.zeros_like(quats)
         for k, quat in enumerate(quats):
             mujoco.mju_mulQuat(moved[k], self.quat, quat)
@@ -91,7 +91,7 @@ class Placement:
     def explains(
         self, field: str, own: Any, expected: np.ndarray, found: np.ndarray
     ) -> np.ndarray:
-        """Return which values of an array are in the scene as the placement makes them.
+        """Return a mask of the scene's values that agree with the placement.
 
         `expected` are the file's values of one entity, `found` the scene's.
         """
@@ -120,7 +120,7 @@ class Placement:
     def _moved_qpos(
         self, own: Any, expected: np.ndarray, found: np.ndarray
     ) -> np.ndarray:
-        """Return positions with those of free joints moved; shape (…, nq)."""
+        """Return qpos with the poses of free joints moved; shape (…, nq)."""
         moved = expected.copy()
         for adr in own.jnt_qposadr[own.jnt_type == _FREE]:
             pos, quat = slice(adr, adr + 3), slice(adr + 3, adr + 7)
@@ -162,7 +162,7 @@ _MOVED = {
     "dir": Placement.turned,
     "quat": Placement.moved_quat,
 }
-"""Functions that move the fields of elements that the world carries."""
+"""Functions that move the fields of elements attached to the world."""
 
 _KEYS = {
     "key_qpos": Placement._moved_qpos,  # pyright: ignore[reportPrivateUsage]
@@ -181,12 +181,12 @@ _EXPLAINED = frozenset(
 
 
 def moves_with_placement(field: str) -> bool:
-    """Return whether an array of a model depends on where the entity is placed."""
+    """Return True if an array of a model depends on the entity's placement."""
     return field in _EXPLAINED
 
 
 def _close(expected: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """Return which values agree to rounding; a quaternion may have either sign."""
+    """Return a mask of values that agree to rounding; quaternions up to sign."""
     if expected.ndim == 2 and expected.shape[1] == 4:
         expected = _signed(expected, found)
     scale = np.maximum(1.0, np.abs(expected).max(initial=0.0, axis=-1, keepdims=True))

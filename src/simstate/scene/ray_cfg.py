@@ -1,4 +1,4 @@
-"""Patterns of rays, and what a user says of them: who carries them, what they hit."""
+"""Configuration of rays: patterns, carriers, and the geoms that they can hit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RayPattern(Protocol):
     """A pattern of rays: any object with this method."""
 
     def rays(self) -> tuple[np.ndarray, np.ndarray]:
-        """Origins [m] and directions of any length, in the sensor's axes; (R, 3)."""
+        """Return origins [m] and directions of any length, sensor axes; (R, 3) each."""
         ...
 
 
@@ -26,13 +26,13 @@ class RayPattern(Protocol):
 class GridPattern:
     """Parallel rays from a grid in the x-y plane, for height scans.
 
-    Row by row: x runs within a row, y from row to row, both rising.
+    The order is row by row: x increases within a row, y from row to row.
     """
 
     size: tuple[float, float] = (1.6, 1.0)
     """Length along x and y [m]."""
     resolution: float = 0.1
-    """Distance of neighbours [m]."""
+    """Spacing of the rays [m]."""
     direction: Sequence[float] = (0.0, 0.0, -1.0)
     """Direction of the rays."""
 
@@ -57,20 +57,20 @@ class GridPattern:
 
 @dataclass(frozen=True, kw_only=True)
 class LidarPattern:
-    """Rays from one point: some angles of elevation, each all around.
+    """Rays from one point: several elevations, each over a range of azimuths.
 
-    Channel by channel from the lowest on; within one from the first azimuth on.
+    The order is channel by channel from the lowest, and by azimuth within a channel.
     """
 
     channels: int = 16
     """Number of elevations."""
     elevation: tuple[float, float] = (-15.0, 15.0)
-    """The lowest and the highest [deg above the x-y plane]."""
+    """Lowest and highest elevation [deg above the x-y plane]."""
     count: int = 36
     """Number of rays in each channel."""
     azimuth: tuple[float, float] = (-180.0, 180.0)
-    """The first angle and the last, about z from x [deg]; of a full turn the last is
-    left out, because it is the first."""
+    """First and last angle, about z from x [deg]; for a full circle, the last is
+    omitted because it equals the first."""
 
     def rays(self) -> tuple[np.ndarray, np.ndarray]:
         """Origins and directions; (R, 3) each."""
@@ -88,7 +88,7 @@ class LidarPattern:
 
 @dataclass(frozen=True, kw_only=True)
 class OutwardRingPattern:
-    """Rays outwards from a circle in the x-y plane, the first along x."""
+    """Rays pointing outwards from a circle in the x-y plane, the first along x."""
 
     count: int = 8
     """Number of rays."""
@@ -105,7 +105,7 @@ class OutwardRingPattern:
 class DownwardRingPattern:
     """Parallel rays from concentric circles in the x-y plane, for heights about feet.
 
-    The centre first, then ring by ring; within one the first along x.
+    The order is the centre, then ring by ring, each starting along x.
     """
 
     rings: Sequence[tuple[float, int]] = ((0.1, 8),)
@@ -128,7 +128,7 @@ class DownwardRingPattern:
 
 
 def _around(count: int) -> np.ndarray:
-    """Return unit vectors in the x-y plane, evenly spaced from x on; (count, 3)."""
+    """Return evenly spaced unit vectors in the x-y plane, starting at x; (count, 3)."""
     turn = LidarPattern(
         channels=1, elevation=(0.0, 0.0), count=count, azimuth=(0.0, 360.0)
     )
@@ -140,7 +140,7 @@ class OwnPattern:
     """User-defined rays."""
 
     directions: Sequence[Sequence[float]]
-    """Directions of any length but zero; (R, 3)."""
+    """Directions of any non-zero length; (R, 3)."""
     origins: Sequence[Sequence[float]] = ((0.0, 0.0, 0.0),)
     """Origins [m]; (R, 3), or one for all."""
 
@@ -150,11 +150,11 @@ class OwnPattern:
         origins = np.array(self.origins, dtype=np.float64)
         if directions.ndim != 2 or directions.shape[1:] != (3,):
             raise InvalidInputError(
-                f"directions of rays have shape (R, 3), got {directions.shape}."
+                f"directions of rays must have shape (R, 3), got {directions.shape}."
             )
         if origins.shape not in ((1, 3), directions.shape):
             raise InvalidInputError(
-                f"origins of rays have shape (1, 3) or {directions.shape}, got "
+                f"origins of rays must have shape (1, 3) or {directions.shape}, got "
                 f"{origins.shape}."
             )
         return np.broadcast_to(origins, directions.shape).copy(), directions
@@ -175,14 +175,14 @@ class RayCastCfg:
     site: str | Sequence[str] | None = None
     """Sites that carry them, likewise."""
     geom: str | Sequence[str] | None = None
-    """Geoms that carry them, likewise. Without any parent they stand in the world."""
+    """Geoms that carry them, likewise. Without a parent they are fixed in the world."""
     pos: Sequence[float] = (0.0, 0.0, 0.0)
     """Position of the sensor from its parent's origin, in the parent's axes [m]."""
     offset: Sequence[float] = (0.0, 0.0, 0.0)
-    """Position of the pattern from there, in the sensor's axes [m]."""
+    """Position of the pattern from the sensor, in the sensor's axes [m]."""
     alignment: Literal["full", "yaw", "world"] = "full"
-    """The sensor's axes: the parent's; turned about world z as the parent's x axis is;
-    or the world's."""
+    """The sensor's axes: the parent's ("full"), the world's rotated about z by the
+    heading of the parent's x axis ("yaw"), or the world's ("world")."""
     groups: Sequence[int] | None = None
     """The geom groups (0 … 5) that can be hit; None: all."""
     exclude: str | Sequence[str] | None = None

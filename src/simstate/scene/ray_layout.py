@@ -1,4 +1,4 @@
-"""Rays of a configuration in a compiled model: what carries them, what they can hit."""
+"""Rays in a compiled model: the elements that carry them, the geoms they can hit."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class BuiltRays:
 def build_rays(
     model: mujoco.MjModel, rays: Mapping[str, RayCastCfg]
 ) -> dict[str, BuiltRays]:
-    """Check each configuration, and find what it names."""
+    """Check each configuration and resolve the names in it."""
     return {name: _build(model, name, cfg) for name, cfg in rays.items()}
 
 
 def _build(model: mujoco.MjModel, name: str, cfg: RayCastCfg) -> BuiltRays:
-    instance_of(f"Rays {name!r}", cfg, RayCastCfg)
+    instance_of(f"rays[{name!r}]", cfg, RayCastCfg)
     one_of(f"alignment of rays {name!r}", cfg.alignment, ("full", "yaw", "world"))
     number(f"max_distance of rays {name!r}", cfg.max_distance, more_than=0, unit="m")
     if not isinstance(cfg.pattern, RayPattern):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -57,8 +57,7 @@ def _build(model: mujoco.MjModel, name: str, cfg: RayCastCfg) -> BuiltRays:
     length = np.linalg.norm(directions, axis=1, keepdims=True)
     if not len(directions) or not bool((length > 0.0).all()):
         raise InvalidInputError(
-            f"Rays {name!r} must be one or more, and have directions that are not "
-            "zero.",
+            f"Rays {name!r} must have at least one ray, and no direction that is zero.",
             name="rays",
         )
     kind, names = _parents(model, name, cfg)
@@ -80,8 +79,8 @@ def _parents(
     named = [kind for kind, value in given.items() if value is not None]
     if len(named) > 1:
         raise InvalidInputError(
-            f"Rays {name!r} are carried by {' and '.join(named)}: give one of them, or "
-            "declare rays for each.",
+            f"Rays {name!r} are carried by {' and '.join(named)}: give only one of "
+            "them, or declare rays for each.",
             name=name,
         )
     for kind in ("body", "site", "geom"):
@@ -93,7 +92,7 @@ def _parents(
 
 
 def _names(model: mujoco.MjModel, kind: str) -> list[str]:
-    """Return the names of all elements of a kind, without the world's."""
+    """Return the names of all elements of a kind, except for the world body."""
     count = {"body": model.nbody, "site": model.nsite, "geom": model.ngeom}[kind]
     first = 1 if kind == "body" else 0
     return [getattr(model, kind)(k).name for k in range(first, count)]
@@ -111,7 +110,7 @@ def _hittable(
     kind: str,
     parents: list[int],
 ) -> np.ndarray:
-    """Return True for geoms that can be hit; bool, (ngeom,)."""
+    """Return a mask of the geoms that can be hit; bool, (ngeom,)."""
     bodies = [model.body(k).name for k in range(model.nbody)]
     excluded: list[str] = []
     if cfg.exclude is None:
@@ -123,10 +122,10 @@ def _hittable(
     geoms = ~hidden[np.asarray(model.geom_bodyid)]
     if cfg.groups is None:
         return geoms
-    groups = [whole_number(f"a geom group of rays {name!r}", g, 0) for g in cfg.groups]
+    groups = [whole_number(f"groups of rays {name!r}", g, 0) for g in cfg.groups]
     if any(group > 5 for group in groups):
         raise InvalidInputError(
-            f"Geom groups of rays {name!r} are 0 … 5, got {list(cfg.groups)}.",
+            f"Geom groups of rays {name!r} must be 0 … 5, got {list(cfg.groups)}.",
             name="groups",
         )
     return geoms & np.isin(model.geom_group, groups)
@@ -148,9 +147,9 @@ def has_seams(model: mujoco.MjModel, geoms: np.ndarray) -> bool:
 
 
 def tilt(directions: np.ndarray, angle: float) -> np.ndarray:
-    """Return unit directions turned by a small angle [rad]; (R, 3).
+    """Return unit directions rotated by a small angle [rad]; (R, 3).
 
-    They turn towards no axis, diagonal or grid line, along which edges often lie.
+    The rotation avoids axes, diagonals and grid lines, along which edges often lie.
     """
     across = np.cross(directions, (0.1371, 0.5934, 0.7931))
     parallel = np.linalg.norm(across, axis=1) < 0.1

@@ -1,4 +1,4 @@
-"""Configuration of a scene, as a user writes it."""
+"""Configuration of a scene."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from simstate.scene.ray_cfg import RayCastCfg
 from simstate.scene.terrain import TerrainCfg
 
 ModelSource: TypeAlias = "str | Path | mujoco.MjSpec | Callable[[], mujoco.MjSpec]"
-"""A path (MJCF or URDF), an XML string, a name, an MjSpec, or what makes one.
+"""A path (MJCF or URDF), an XML string, a name, an MjSpec or a function returning one.
 
-A name is one of the models that ship or, where these packages are installed, of MuJoCo
+A name is that of a bundled model or, if these packages are installed, of MuJoCo
 Menagerie ("unitree_go1") or robot_descriptions ("go1_mj_description").
 """
 
 JointValue: TypeAlias = "float | Sequence[float]"
-"""A number for a 1-DoF joint; four (wxyz) or three of them for a ball joint."""
+"""A number for a 1-DoF joint; a quaternion wxyz or three rates for a ball joint."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class InitialStateCfg:
-    """The state in which an entity starts and to which a reset brings it back."""
+    """The initial state of an entity, to which a reset restores it."""
 
     keyframe: str | None = None
     """Keyframe of the entity's model to start from; the other fields override it."""
@@ -48,42 +48,42 @@ class InitialStateCfg:
 
 @dataclass(frozen=True, kw_only=True)
 class EntityCfg:
-    """One entity of a scene: a model, how it starts, and what drives it."""
+    """One entity of a scene: its model, initial state and actuators."""
 
     model: ModelSource
     """The entity's own model; it is attached to the scene under `name/`."""
     packages: Mapping[str, str | Path] = field(default_factory=dict[str, "str | Path"])
-    """The folders of the packages that a URDF names as `package://name/…`. One that is
-    not named here is looked for among the folders above the URDF itself."""
+    """The folders of the packages that a URDF names as `package://name/…`. Other
+    packages are searched for in the folders above the URDF."""
     init_state: InitialStateCfg = field(default_factory=InitialStateCfg)
     """Initial state; a fixed or mocap base is placed there."""
     actuators: Sequence[ActuatorCfg] = ()
     """Actuators to add to those of the model."""
     keep_model_actuators: bool = True
-    """False removes the model's own actuators, to declare all of them here."""
+    """False removes the model's own actuators, so that all are declared here."""
     max_delay_s: float | None = None
-    """The longest delay of the model's own actuators that `events.randomize_delay` may
-    draw [s]; None: what the model has room for. Those of `actuators` have their own."""
+    """Maximum delay of the model's own actuators that `events.randomize_delay` may draw
+    [s]; None: as long as the model's histories. Those of `actuators` have their own."""
     collisions: Sequence[CollisionCfg] = ()
     """Contact parameters of geoms by name, which replace the model's."""
     soft_joint_pos_limit_factor: float = 1.0
     """Soft limits span this fraction of each joint's range, about its middle."""
     com_varies: bool = False
-    """True if the centres of mass of its links may move or differ by world. Only then
-    can `body_ipos` be written where MuJoCo would take a shortcut for a body whose COM
-    is at its origin. An event that moves COMs sets it."""
+    """True if the centres of mass of its links may move or differ by world. Otherwise,
+    `body_ipos` cannot be written for bodies with the COM at their origin, for which
+    MuJoCo uses a shortcut. An event that moves COMs sets it."""
     kind: Literal["robot", "object"] | None = None
     """Category in unified states; None: a robot if it has joints and actuators."""
     data: type | None = None
-    """The class of `entity.data`, a subclass of EntityData that declares quantities of
-    your own; None: EntityData itself."""
+    """The class of `entity.data`, a subclass of EntityData that declares additional
+    quantities; None: EntityData itself."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_place", calling_place())
 
     @property
     def place(self) -> Place | None:
-        """The line that it was written in, for errors."""
+        """Source line that created it, for errors."""
         return self.__dict__.get("_place")
 
 
@@ -91,11 +91,11 @@ class EntityCfg:
 class CameraCfg:
     """A camera of a scene, which `sim.cameras` renders in all worlds.
 
-    It stands in the world, is mounted on a body, or is one that a model has.
+    It is fixed in the world, mounted on a body, or a camera of a model.
     """
 
     body: str | None = None
-    """The body that carries it, as "entity/body"; None: it stands in the world."""
+    """The body that carries it, as "entity/body"; None: it is fixed in the world."""
     follow: bool = False
     """True if it moves with the body but does not rotate with it: pos and look_at are
     then in world axes, from the body's origin."""
@@ -109,17 +109,17 @@ class CameraCfg:
     """Orientation wxyz in the same axes, if no look_at is given: the camera looks along
     its −z axis, +x is to the right and +y up, as in MJCF."""
     width: int = 64
-    """Pixels in a row."""
+    """Width [pixels]."""
     height: int = 48
-    """Pixels in a column."""
+    """Height [pixels]."""
     fovy: float | None = None
-    """Vertical field of view [deg]; None: 45, or what the model's camera has."""
+    """Vertical field of view [deg]; None: 45, or that of the model's camera."""
     intrinsic: tuple[float, float, float, float] | None = None
     """fx, fy, cx, cy in pixels, instead of fovy; (0, 0) is the upper left corner."""
     headlight: bool = False
-    """True to carry MuJoCo's headlight as a light "headlight" of the scene, which may
-    differ by world: MuJoCo's own is common to all. One camera of a scene can carry it,
-    and pictures of other cameras also show this light."""
+    """True to replace MuJoCo's headlight, which all worlds share, by a light of the
+    scene, "headlight", which may differ by world. Only one camera of a scene can carry
+    it; images of other cameras also show this light."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,18 +135,18 @@ class ContactCfg:
     kind: Literal["body", "subtree", "geom"] = "body"
     """Kind of the elements `of`: bodies, bodies with their descendants, or geoms."""
     against: str | Sequence[str] | None = None
-    """The other side: bodies, or geoms if no body has such a name; "ground" is all that
-    belongs to the world itself; None: whatever touches. Contacts between bodies of one
-    subtree never count. "self" is the named side itself: each element of the sensor is
-    then a pair of the named ones, counted once, and forces are those on the first of
-    the pair. Pairs that the model keeps from colliding are left out."""
+    """The other side: bodies, or geoms if no body has such a name; "ground" is
+    everything that belongs to the world body; None: anything. Contacts between bodies
+    of one subtree never count. "self" is the named side itself: each element of the
+    sensor is then a pair of the named ones, counted once, and forces are those on the
+    first of the pair. Pairs that cannot collide in the model are omitted."""
     strongest: int = 1
     """Number of contacts of each element that are reported separately, the strongest
     first."""
     threshold: float = 0.0
-    """An element touches while the force on it is greater than this [N]."""
+    """An element is in contact while the force on it is larger than this [N]."""
     history: int = 0
-    """The number of time steps whose forces are remembered."""
+    """Number of time steps for which forces are stored."""
     every_step: bool = True
     """True to update clocks, history and `greatest_force` in each of the n time steps
     of `sim.step(n)`; False uses only the last, and costs less."""
@@ -157,7 +157,7 @@ class SceneCfg:
     """A scene: entities in one world, compiled to one MuJoCo model."""
 
     entities: Mapping[str, EntityCfg]
-    """The entities by name; a name has no "/" in it."""
+    """The entities by name; a name must not contain "/"."""
     cameras: Mapping[str, CameraCfg] = field(default_factory=dict[str, CameraCfg])
     """Cameras by name."""
     contacts: Mapping[str, ContactCfg] = field(default_factory=dict[str, ContactCfg])
@@ -168,18 +168,18 @@ class SceneCfg:
     """True to add a ground plane at z = 0; None: if some body floats freely and no
     model has a plane or a heightfield."""
     terrain: TerrainCfg | None = None
-    """Ground of many kinds instead of a plane; None: as `ground` says."""
+    """Terrain instead of a ground plane; None: see `ground`."""
     timestep: float | None = None
     """Physics time step [s]; None: the one that the entities' models state."""
     gravity: Sequence[float] | None = None
     """Gravity, world axes [m/s²]; None: the entities' models', else (0, 0, −9.81)."""
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Other fields of MuJoCo's mjOption (integrator, cone, iterations, …) by name. A
-    choice is the word that MJCF has for it ("implicitfast", "elliptic") or its number.
+    choice is given by its MJCF keyword ("implicitfast", "elliptic") or its number.
 
-    What is not named here comes from the entities' models; where two of them state
-    different values, building the scene fails and says which to settle here.
+    Other options come from the entities' models; if two of them state different
+    values, building the scene raises an error that names the option to set here.
     """
     sizes: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Attributes of MJCF's <size> (memory, nuserdata, nuser_geom, …) by name; what is
-    not named comes from the entities' models, as with options."""
+    """Attributes of MJCF's <size> (memory, nuserdata, nuser_geom, …) by name; others
+    come from the entities' models, as with options."""

@@ -21,10 +21,10 @@ _SIZES = {"memory": "narena", "nstack": "narena"}
 def settings_differences(
     files: Mapping[str, mujoco.MjModel], scene: mujoco.MjModel, given: Collection[str]
 ) -> Iterator[FileDifference]:
-    """Yield the options and visual settings that an entity's file has otherwise.
+    """Yield the options and visual settings that differ from an entity's file.
 
-    An option that a file leaves at MuJoCo's default may be another entity's. Of visual
-    settings a scene has those of one entity.
+    An option that a file leaves at MuJoCo's default may have another entity's value.
+    Visual settings must be those of one of the entities.
     """
     default = _empty_model()
     several = len(files) > 1
@@ -59,7 +59,7 @@ def _empty_model() -> mujoco.MjModel:
 def model_differences(
     entity: str, own: mujoco.MjModel, scene: mujoco.MjModel, given: Collection[str]
 ) -> Iterator[FileDifference]:
-    """Yield the sizes and statistics of a scene that one file has otherwise."""
+    """Yield the sizes and statistics of a scene that differ from its only file."""
     free = {_SIZES.get(name, name) for name in given} | set(_NAME_SIZES)
     for name in field_names(own):
         if name.startswith(("n", "flg_")) and name not in free:
@@ -72,7 +72,7 @@ def model_differences(
 def statistics_differences(
     entity: str, own: mujoco.MjModel, scene: mujoco.MjModel, names: Collection[str]
 ) -> Iterator[FileDifference]:
-    """Yield the named statistics of a scene that a file has otherwise."""
+    """Yield the named statistics of a scene that differ from a file."""
     for name in names:
         theirs, ours = getattr(own.stat, name), getattr(scene.stat, name)
         if not np.array_equal(theirs, ours):
@@ -80,15 +80,15 @@ def statistics_differences(
 
 
 def _follows(name: str, theirs: Any, ours: Any, usual: Any, several: bool) -> bool:
-    """Return whether a scene's option is a file's.
+    """Return True if a scene's option is consistent with a file's.
 
-    In a scene of several files, one that leaves the default may get another's value.
+    In a scene of several files, one at the default may get another file's value.
     """
     if np.array_equal(theirs, ours):
         return True
     if not several:
         return False
-    if name in FLAGS:  # each bit is an option
+    if name in FLAGS:  # each bit is an option by itself
         return not (int(theirs) ^ int(ours)) & (int(theirs) ^ int(usual))
     return bool(np.array_equal(theirs, usual))
 

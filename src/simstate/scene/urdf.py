@@ -1,4 +1,4 @@
-"""URDF: the meshes that it names, in ROS packages or next to it."""
+"""Mesh files of a URDF, in ROS packages or next to it."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ _PACKAGE = re.compile(r"(?:package|model)://([^/]+)/(.*)")
 def find_meshes(
     spec: mujoco.MjSpec, text: str, folder: Path, packages: Mapping[str, str | Path]
 ) -> None:
-    """Point the specification of a URDF at its mesh files; one that is missing raises.
+    """Set the paths of the mesh files of a URDF; raise if one is missing.
 
-    All meshes of the text are looked for, also those for show alone, which MuJoCo
-    leaves out of the model.
+    All meshes of the text must exist, including visual ones, which MuJoCo omits from
+    the model.
     """
     folders = (folder, folder / str(spec.meshdir))
 
     def resolve(name: str) -> Path:
-        if spec.strippath:  # which the URDF asked MuJoCo to do
+        if spec.strippath:  # requested by the URDF
             name = name.rsplit("/", 1)[-1]
         return _resolve(name, folders, packages)
 
     wanted = {name: resolve(name) for name in _mesh_names(text)}
     missing = [
-        f"{name} (looked for as {path})"
+        f"{name} (searched for as {path})"
         for name, path in wanted.items()
         if not path.is_file()
     ]
     if missing:
         raise ModelError(
-            f"The URDF names meshes that are not there: {'; '.join(missing[:5])}"
+            f"The URDF names meshes that do not exist: {'; '.join(missing[:5])}"
             f"{f' and {len(missing) - 5} more' if len(missing) > 5 else ''}."
         )
     for mesh in spec.meshes:
@@ -64,16 +64,16 @@ def _mesh_names(text: str) -> Iterable[str]:
 def _resolve(
     name: str, folders: tuple[Path, ...], packages: Mapping[str, str | Path]
 ) -> Path:
-    """The file that a mesh's name stands for, whether it exists or not."""
+    """Return the file that a mesh's name refers to, which may not exist."""
     found = _PACKAGE.fullmatch(name)
     if found:
         return _package(found.group(1), folders[0], packages) / found.group(2)
-    places = [folder / name.removeprefix("file://") for folder in folders]
-    return next((place for place in places if place.is_file()), places[0])
+    files = [folder / name.removeprefix("file://") for folder in folders]
+    return next((file for file in files if file.is_file()), files[0])
 
 
 def _package(name: str, folder: Path, packages: Mapping[str, str | Path]) -> Path:
-    """The folder of a package: as given, else one of that name above the URDF."""
+    """Return the folder of a package, as given or with that name above the URDF."""
     if name in packages:
         return Path(packages[name])
     for above in (folder.absolute(), *folder.absolute().parents):
@@ -82,8 +82,8 @@ def _package(name: str, folder: Path, packages: Mapping[str, str | Path]) -> Pat
         if (above / name / "package.xml").is_file():
             return above / name
     raise ModelError(
-        f"The URDF names the package {name!r}, whose folder is not known. Say where it "
-        f"is: EntityCfg(model=…, packages={{{name!r}: folder}})."
+        f"The URDF names the package {name!r}, whose folder is unknown. Specify it: "
+        f"EntityCfg(model=…, packages={{{name!r}: folder}})."
         f"{suggestion(name, packages) if packages else ''}",
         name=name,
     )

@@ -1,7 +1,7 @@
-"""The proof that a compiled scene holds the models of its files.
+"""Verification that a compiled scene contains the models of its files.
 
-It runs whenever a scene is built. A difference that the configuration does not request
-raises.
+It runs whenever a scene is built. Differences that the configuration does not request
+raise an error.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _COM_FIELDS = (
 )  # fmt: skip
 """Arrays that depend on MuJoCo's shortcuts for bodies with their COM at the origin."""
 _DELAY_FIELDS = ("actuator_history", "actuator_historyadr")
-"""Arrays of the controls that actuators remember."""
+"""Arrays of the control histories of actuators."""
 _MASK_FIELDS = (
     "body_contype", "body_conaffinity", "body_bvhadr", "body_bvhnum", "bvh_aabb",
     "bvh_child", "bvh_depth", "bvh_nodeid",
@@ -58,9 +58,9 @@ def verify_scene(
     model: mujoco.MjModel,
     additions: bool,
 ) -> dict[str, Match]:
-    """Compare a compiled scene with each entity's model; a difference raises.
+    """Compare a compiled scene with each entity's model; raise if they differ.
 
-    `additions` says that the scene has more than its entities.
+    `additions` is True if the scene has more than its entities.
     """
     files = {users[0]: parts[users[0]].configured for users in users_of(parts)}
     options = {"timestep": scene.timestep, "gravity": scene.gravity, **scene.options}
@@ -98,7 +98,7 @@ def verify_scene(
 
 
 class _Raise:
-    """Raises for the first of some differences."""
+    """Raise an error for the first of some differences."""
 
     def __init__(self, alone: bool) -> None:
         self._alone = alone
@@ -111,7 +111,7 @@ class _Raise:
         what = " of ".join(filter(None, (first.field, first.element)))
         more = f" and {len(found) - 1} more" if len(found) > 1 else ""
         fix = (
-            "To run this file without a scene around it, use "
+            "To run this file without a scene, use "
             "Simulation(mujoco.MjModel.from_xml_path(…))."
         )
         raise SceneMismatchError(

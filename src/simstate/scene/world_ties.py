@@ -1,8 +1,8 @@
-"""References of a model to its world body, kept while it is attached to a scene.
+"""References of a model to its world body, preserved while it is attached to a scene.
 
-MuJoCo's attach drops or rejects an element that names the world body of the model that
-is attached. Its references therefore name a stand-in body during the attach, and the
-world again after it: MuJoCo attaches by reference, so the elements stay the same.
+MuJoCo's attach drops or rejects elements that name the world body of the attached
+model. During the attach, references therefore name a stand-in body, and afterwards the
+world again: MuJoCo attaches by reference, so the elements remain the same objects.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ _REFERENCES: dict[str, tuple[tuple[str, str | None], ...]] = {
     "flexes": (("vertbody", None), ("nodebody", None)),
     "skins": (("bodyname", None),),
 }
-"""Attributes of elements that may name a body, and those that state whether they do."""
+"""Attributes of elements that may name a body, and those with the object's type."""
 
 _FIXED = {
     "cameras": "camera", "lights": "light", "flexes": "flex", "skins": "skin",
 }  # fmt: skip
-"""Elements whose tie to the world cannot move along with a placed entity."""
+"""Elements whose reference to the world cannot move along with a placed entity."""
 
 
 @contextmanager
 def world_kept(
     parent: mujoco.MjSpec, spec: mujoco.MjSpec, entity: str, placement: Placement
 ) -> Generator[None]:
-    """Keep references to the world while a specification is attached to a scene.
+    """Preserve references to the world while a specification is attached to a scene.
 
-    Anchors and relative poses in the world move along with a placed entity; other ties
-    of a placed entity raise.
+    Anchors and relative poses in the world move along with a placed entity; raise for
+    its other references.
     """
     stand_in = _StandIn(spec)
     for kind, references in _REFERENCES.items():
@@ -62,10 +62,10 @@ def world_kept(
                 _move_along(element, placement, *tied)
             elif any(tied) and kind in _FIXED:
                 raise ModelError(
-                    f"Entity {entity!r} is placed by init_state, and {_FIXED[kind]} "
-                    f"{element.name!r} of its model is tied to the world body, which "
-                    "does not move with it. Leave out pos and rot, or tie it to a body "
-                    "of the model."
+                    f"Entity {entity!r} is placed by init_state, but {_FIXED[kind]} "
+                    f"{element.name!r} of its model refers to the world body, which "
+                    "does not move with it. Omit pos and rot, or let it refer to a "
+                    "body of the model."
                 )
     yield
     stand_in.restore(parent)
@@ -80,7 +80,7 @@ class _StandIn:
         self._replaced: list[tuple[Any, str, list[bool] | None]] = []
 
     def replace(self, element: Any, attribute: str, typed: str | None) -> bool:
-        """Return whether an attribute names the world; it then names the stand-in."""
+        """Return True if an attribute named the world; it then names the stand-in."""
         value = getattr(element, attribute)
         kinds: Any = getattr(element, typed) if typed else _BODIES[0]
         bodies = _ON_BODY if typed == "trntype" else _BODIES
@@ -101,7 +101,7 @@ class _StandIn:
         return any(world)
 
     def restore(self, parent: mujoco.MjSpec) -> None:
-        """Attach the elements to the world again, and delete the stand-in."""
+        """Restore the references to the world, and delete the stand-in."""
         for element, attribute, world in self._replaced:
             if world is None:
                 setattr(element, attribute, WORLD)
@@ -123,8 +123,8 @@ class _StandIn:
 def _move_along(equality: Any, placement: Placement, first: bool, second: bool) -> None:
     """Move an anchor or a relative pose in the world along with the entity.
 
-    `first` and `second` say which of the two bodies is the world; a second body that is
-    not named is the world too. MuJoCo computes a relative pose that is not stated.
+    `first` and `second` state which of the two bodies is the world; an unnamed second
+    body is the world too. MuJoCo computes a relative pose that is not stated.
     """
     second = second or not equality.name2
     if int(equality.objtype) not in _BODIES or not (first or second):
@@ -138,9 +138,9 @@ def _move_along(equality: Any, placement: Placement, first: bool, second: bool) 
 
 
 def embed_skins(spec: mujoco.MjSpec, own: Any) -> None:
-    """Write skins of files with a bone on the world into the specification.
+    """Embed skin files that have a bone on the world body in the specification.
 
-    MuJoCo prefixes the bodies that a file names, the world included, and then does not
+    MuJoCo prefixes the bodies that a file names, including the world, and then does not
     find it. `own` is the compiled model, which has the contents of the file.
     """
     for skin in spec.skins:

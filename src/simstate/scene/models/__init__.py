@@ -1,4 +1,4 @@
-"""The models that ship with the package: small, named throughout, without a ground."""
+"""The bundled models: small, with all elements named, without a ground."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ NAMES: tuple[str, ...] = (
     "quadruped",
     "satellite",
 )
-"""The shipped models, in alphabetical order."""
+"""The bundled models, in alphabetical order."""
 
 
 def path(name: str) -> Path:
-    """The MJCF file of the shipped model `name`."""
+    """Return the MJCF file of the bundled model `name`."""
     if name not in NAMES:
         raise unknown_name("model", name, NAMES)
     return Path(__file__).with_name(f"{name}.xml")
 
 
 def spec(name: str) -> mujoco.MjSpec:
-    """A new `MjSpec` of the shipped model `name`, to edit, attach or compile."""
+    """Return a new `MjSpec` of the bundled model `name`, to edit, attach or compile."""
     return mujoco.MjSpec.from_file(str(path(name)))

@@ -1,4 +1,4 @@
-"""Terrain: ground of many kinds, in rows of rising difficulty."""
+"""Terrain: tiles of ground of several kinds, in rows of increasing difficulty."""
 
 from simstate.scene.terrain.boxes import BOX_GENERATORS, Boxes, BoxGenerator
 from simstate.scene.terrain.generators import GENERATORS, Generator

@@ -1,8 +1,8 @@
-"""Kinds of ground that are boxes: sharp edges, where a heightfield has slopes.
+"""Kinds of ground made of boxes: sharp edges, where a heightfield has slopes.
 
 A generator is `(size, difficulty, rng)`: the edge of a tile [m], from 0 to 1; it
-returns boxes as rows of x, y, z of their middle from the tile's middle at height zero,
-and half their lengths along x, y, z [m]; shape (n, 6). They stand on level ground.
+returns boxes on level ground, shape (n, 6): the centre (x, y, z) from the tile's centre
+at height zero, and half the lengths along x, y, z [m].
 """
 
 from __future__ import annotations
@@ -67,23 +67,23 @@ BOX_GENERATORS: dict[str, BoxGenerator] = {
     function.__name__: function
     for function in (box_stairs_up, box_stairs_down, box_field)
 }
-"""The generators of boxes that ship, by name."""
+"""The bundled generators of boxes, by name."""
 
 
 def checked_boxes(kind: object, boxes: Array, size: float) -> Array:
-    """The boxes of a tile, if they are finite, within it and above level ground."""
-    boxes = np.asarray(boxes, dtype=np.float64)
+    """Copy a tile's boxes; raise unless they are finite, within it and above ground."""
+    boxes = np.array(boxes, dtype=np.float64)
     fits = boxes.ndim == 2 and boxes.shape[1:] == (6,) and np.isfinite(boxes).all()
     if not fits or not (boxes[:, 3:] > 0.0).all():
         raise InvalidInputError(
-            f"The generator {kind!r} must give boxes as rows of a middle and half "
-            f"lengths > 0, finite numbers of shape (n, 6), got shape {boxes.shape}.",
+            f"The generator {kind!r} must return boxes as rows of a centre and half "
+            f"lengths > 0, finite values of shape (n, 6), got shape {boxes.shape}.",
             name=str(kind),
         )
     beyond = np.abs(boxes[:, :2]) + boxes[:, 3:5] > size / 2.0 + 1e-9
     if beyond.any() or (boxes[:, 2] + boxes[:, 5] <= 0.0).any():
         raise InvalidInputError(
-            f"The generator {kind!r} gives a box that is beyond its tile of {size} m, "
+            f"The generator {kind!r} returns a box beyond its tile of {size} m, "
             "or whose top is below the ground.",
             name=str(kind),
         )
@@ -96,12 +96,12 @@ def _steps(size: float) -> int:
 
 
 def _standing(x: float, y: float, half_x: float, half_y: float, height: float) -> Array:
-    """A box on the ground."""
+    """Return a box that stands on the ground."""
     return np.array([x, y, height / 2.0, half_x, half_y, height / 2.0])
 
 
 def _ring(inner: float, outer: float, height: float) -> list[Array]:
-    """Four boxes around a square, from one half edge to another."""
+    """Return four boxes around a square, between two half edges."""
     middle, half = (inner + outer) / 2.0, (outer - inner) / 2.0
     return [
         _standing(middle, 0.0, half, outer, height),

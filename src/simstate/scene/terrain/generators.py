@@ -1,11 +1,11 @@
-"""Kinds of ground: functions that give the heights of one tile.
+"""Kinds of ground: functions that return the heights of one tile.
 
-A generator is `(reach, difficulty, rng)`: `reach` has the distance of each point from
-the tile's middle along the world's axes, (y, x) [m], shape (2, points, points);
+A generator is `(reach, difficulty, rng)`: `reach` has the coordinates of each point
+from the tile's centre along the world's axes, (y, x) [m], shape (2, points, points);
 `difficulty` is from 0 to 1; it returns heights [m], shape (points, points). A platform
-in the middle is left at one height, to stand on at a reset. Which height that is does
-not matter: a tile is moved up or down so that its edge is at zero on the average, and
-one walks from tile to tile without a cliff between them.
+at the centre has one height, to stand on after a reset. This height is arbitrary: a
+tile is shifted vertically so that the mean height of its edge is zero, which avoids
+cliffs between tiles.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def rough(reach: Array, difficulty: float, rng: np.random.Generator) -> Array:
 
 
 def slope_up(reach: Array, difficulty: float, rng: np.random.Generator) -> Array:
-    """A pyramid with a platform, of up to 22°: one stands on top."""
+    """A pyramid with slopes of up to 22°, with the platform on top."""
     del rng
     return -np.tan(0.4 * difficulty) * _beyond_platform(reach)
 
 
 def slope_down(reach: Array, difficulty: float, rng: np.random.Generator) -> Array:
-    """A pit with a platform, of up to 22°: one stands at its bottom."""
+    """A pit with slopes of up to 22°, with the platform at its bottom."""
     return -slope_up(reach, difficulty, rng)
 
 
@@ -92,7 +92,7 @@ GENERATORS: dict[str, Generator] = {
         flat, rough, slope_up, slope_down, stairs_up, stairs_down, boxes, gaps, waves,
     )
 }  # fmt: skip
-"""The generators that ship, by name."""
+"""The bundled generators, by name."""
 
 
 def _beyond_platform(reach: Array) -> Array:
@@ -101,7 +101,7 @@ def _beyond_platform(reach: Array) -> Array:
 
 
 def _stretched(values: Array, points: int) -> Array:
-    """A square grid of values on one of more points, linear between them."""
+    """Interpolate a square grid of values linearly to a grid with more points."""
     at = np.linspace(0.0, len(values) - 1.0, points)
     low = np.minimum(at.astype(int), len(values) - 2)
     share = at - low

@@ -1,4 +1,4 @@
-"""Terrain: the heights of a whole ground, and where one stands on it."""
+"""Terrain: the heights of the complete ground, and the origins of its tiles."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ GEOM = "terrain"
 
 
 class Terrain:
-    """The terrain of a TerrainCfg: the same for the same configuration."""
+    """The terrain of a TerrainCfg; equal configurations give equal terrains."""
 
     def __init__(self, cfg: TerrainCfg) -> None:
         self.cfg = cfg
         cells = round(cfg.size / cfg.resolution)
         self.step = cfg.size / cells
-        """Distance of two points [m]."""
+        """Spacing of the points [m]."""
         self._margin = round(cfg.border / self.step)
         self.heights = self._made(cells)
         """Heights of the heightfield's points [m]; (points along y, along x)."""
         self._tiles = self._tile_boxes()
         self._box_table = self._made_box_table()
         self.origins = self._origins()
-        """The middle of each tile, on the ground [m]; (levels, columns, 3)."""
+        """Centre of each tile, on the ground, world axes [m]; (levels, columns, 3)."""
 
     @property
     def half_size(self) -> tuple[float, float]:
@@ -46,7 +46,7 @@ class Terrain:
 
     @property
     def boxes(self) -> Array:
-        """Middles and half lengths of all boxes, world axes [m]; shape (n, 6)."""
+        """Centres and half lengths of all boxes, world axes [m]; shape (n, 6)."""
         return np.concatenate([np.zeros((0, 6)), *self._tiles.values()])
 
     def add_to(self, spec: mujoco.MjSpec) -> None:
@@ -80,10 +80,10 @@ class Terrain:
         )
 
     def height_at(self, position: Tensor) -> Tensor:
-        """Height of the ground below points, world axes [m]; (…, 2 or 3) → (…).
+        """Return the height of the ground at points, world axes [m]; (…, 2 or 3) → (…).
 
-        The top of the highest box, or the heightfield, on the same triangles that
-        MuJoCo takes. Beyond the ground it is that of the edge.
+        It is the top of the highest box, or the heightfield, on the same triangles as
+        in MuJoCo. Outside the ground, it is the height of the nearest edge.
         """
         height = self._field_at(position)
         if not self._tiles:
@@ -102,16 +102,16 @@ class Terrain:
         return torch.maximum(height, torch.where(below, tops, -torch.inf).amax(-1))
 
     def _made_box_table(self) -> Array:
-        """The boxes of each tile, filled up with none; (levels, columns, most, 6)."""
+        """Return the boxes of each tile, padded; (levels, columns, most, 6)."""
         most = max(map(len, self._tiles.values()), default=0)
         table = np.zeros((self.cfg.levels, self.cfg.columns, most, 6))
-        table[..., 3:] = -1.0  # nothing is within it
+        table[..., 3:] = -1.0  # contains no point
         for tile, boxes in self._tiles.items():
             table[tile][: len(boxes)] = boxes
         return table
 
     def _field_at(self, position: Tensor) -> Tensor:
-        """Height of the heightfield below points."""
+        """Return the height of the heightfield at points."""
         heights = torch.as_tensor(
             self.heights, dtype=position.dtype, device=position.device
         )
@@ -142,7 +142,7 @@ class Terrain:
                 tile = generate(reach, *self._drawing(level, column))
                 if tile.shape != reach.shape[1:] or not np.isfinite(tile).all():
                     raise InvalidInputError(
-                        f"The generator {kind!r} must give finite heights of shape "
+                        f"The generator {kind!r} must return finite heights of shape "
                         f"{reach.shape[1:]}, got shape {tile.shape}.",
                         name=str(kind),
                     )
@@ -151,14 +151,14 @@ class Terrain:
         return heights
 
     def _drawing(self, level: int, column: int) -> tuple[float, np.random.Generator]:
-        """The difficulty of a tile, and its random numbers."""
+        """Return the difficulty of a tile and its random generator."""
         first, last = self.cfg.difficulty
         share = level / max(self.cfg.levels - 1, 1)
         rng = np.random.default_rng([self.cfg.seed, column, level])
         return first + share * (last - first), rng
 
     def _tile_boxes(self) -> dict[tuple[int, int], Array]:
-        """The boxes of each tile that has some, world axes, by level and column."""
+        """Return the boxes of tiles that have some, world axes, by level and column."""
         cfg = self.cfg
         found: dict[tuple[int, int], Array] = {}
         for column in range(cfg.columns):
@@ -174,7 +174,7 @@ class Terrain:
         return found
 
     def _middle(self, level: int, column: int) -> Array:
-        """The middle of a tile, x and y [m]."""
+        """Return the centre of a tile, x and y [m]."""
         cfg = self.cfg
         at = (level - (cfg.levels - 1) / 2.0, column - (cfg.columns - 1) / 2.0)
         return np.array(at) * cfg.size
@@ -189,7 +189,7 @@ class Terrain:
 
 
 def _met(tile: Array) -> Array:
-    """A tile moved up or down to where its neighbours are: its edge is at zero."""
+    """Return a tile shifted vertically so that the mean height of its edge is zero."""
     edge = np.concatenate([tile[0, :-1], tile[:-1, -1], tile[-1, 1:], tile[1:, 0]])
     return tile - edge.mean()
 

@@ -1,11 +1,11 @@
-"""TerrainCfg: which ground there is, and how it grows harder."""
+"""TerrainCfg: the kinds of ground and their difficulty."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from simstate.base.checks import whole_number
+from simstate.base.checks import number, whole_number
 from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.scene.terrain.boxes import BOX_GENERATORS, Boxes
 from simstate.scene.terrain.generators import GENERATORS, Generator
@@ -13,9 +13,9 @@ from simstate.scene.terrain.generators import GENERATORS, Generator
 
 @dataclass(frozen=True, kw_only=True)
 class TerrainCfg:
-    """Tiles of ground in a grid about the origin, the same for all worlds.
+    """Tiles of ground in a grid centred at the origin, the same for all worlds.
 
-    Along x are levels, the easiest at negative x; along y the kinds, in turn.
+    Levels run along x, the easiest at negative x; kinds alternate along y.
     """
 
     kinds: Sequence[str | Generator | Boxes] = (
@@ -24,28 +24,28 @@ class TerrainCfg:
         "slope_up",
         "slope_down",
     )
-    """A generator for each column, by name or as a function; fewer than columns are
-    used in turn. Names that begin with "box_" and `Boxes(function)` are boxes that
-    stand on level ground, all others parts of one heightfield. See
+    """A generator for each column, by name or as a function, repeated if there are more
+    columns. Names that start with "box_" and `Boxes(function)` are boxes on level
+    ground, all others are parts of one heightfield. See
     `simstate.scene.terrain.generators` and `simstate.scene.terrain.boxes`."""
     levels: int = 6
-    """Rows of tiles, each harder than the one before."""
+    """Number of rows of tiles, of increasing difficulty."""
     columns: int = 8
-    """Tiles of each level, side by side."""
+    """Number of tiles of each level."""
     difficulty: tuple[float, float] = (0.0, 1.0)
     """Difficulty of the first and of the last level."""
     size: float = 8.0
     """Edge of a tile [m]."""
     border: float = 4.0
-    """Level ground around the tiles [m]."""
+    """Width of the level ground around the tiles [m]."""
     resolution: float = 0.1
-    """Distance of two points of the heightfield [m]."""
+    """Spacing of the heightfield's points [m]."""
     friction: tuple[float, float, float] = (1.0, 0.005, 0.0001)
-    """Sliding, torsional and rolling friction, as MuJoCo has them."""
+    """Sliding [1], torsional [m] and rolling [m] friction, as in MuJoCo."""
     color: tuple[float, float, float, float] = (0.42, 0.44, 0.40, 1.0)
     """Red, green, blue and opacity, each from 0 to 1."""
     seed: int = 0
-    """Seed of what is random in the ground."""
+    """Seed of the random parts of the ground."""
 
     def __post_init__(self) -> None:
         for name in ("levels", "columns"):
@@ -56,11 +56,7 @@ class TerrainCfg:
                 f"{self.resolution} and {self.size}.",
                 name="resolution",
             )
-        if not self.border >= 0.0:
-            raise InvalidInputError(
-                f"The border of a terrain must be ≥ 0 m, got {self.border}.",
-                name="border",
-            )
+        number("border", self.border, at_least=0, unit="m")
         if not self.kinds:
             raise InvalidInputError("A terrain needs at least one kind.", name="kinds")
         for kind in self.kinds:
