@@ -1,7 +1,7 @@
-"""Whole numbers of a model that worlds may choose; all others are its structure.
+"""Integers of a model that may differ by world; all others are its structure.
 
-MuJoCo trusts what it has compiled: a parent, an address or a count that a world changes
-is read out of bounds, and ends the process.
+MuJoCo does not check a compiled model: a parent, an address or a count that a world
+changes leads to reads out of bounds, which may end the process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from simstate.engine.parameter_limits import IsWrong, element_of, limits_of
 from simstate.scene.physics_options import option_limits
 
 CHOICES: dict[str, Callable[[mujoco.MjModel], range] | tuple[int, ...] | None] = {
-    "geom_dataid": lambda model: range(-1, max(model.nmesh, model.nhfield)),
+    "geom_dataid": None,  # see limits_of
     "geom_matid": lambda model: range(-1, model.nmat),
     "site_matid": lambda model: range(-1, model.nmat),
     "tendon_matid": lambda model: range(-1, model.nmat),
@@ -39,37 +39,37 @@ CHOICES: dict[str, Callable[[mujoco.MjModel], range] | tuple[int, ...] | None] =
         )
     ),
 }  # fmt: skip
-"""By field: what it may be; None: anything."""
+"""Allowed values by field; None: not limited here."""
 
 _KEPT_UP_TO_DATE = ("body_sameframe", "geom_sameframe", "site_sameframe")
 """Parameters that simstate itself writes where frames differ by world."""
 
 
 def check_by_world(model: mujoco.MjModel, name: str) -> None:
-    """Raise for what all worlds have in common on every engine."""
+    """Raise if a parameter is common to all worlds on every engine."""
     if name.startswith(("hfield_", "mesh_", "tex_")):
         raise InvalidInputError(
             f"{name} is common to all worlds. To give them different meshes or "
-            "heightfields, compile all of these in one model and let each world "
-            'choose: sim.write_variant(…), or sim.expand("geom_dataid").',
+            "heightfields, compile all of them in one model and select one in each "
+            'world: sim.write_variant(…), or sim.expand("geom_dataid").',
             name=name,
         )
     dtype = getattr(getattr(model, name, None), "dtype", np.dtype(float))
     if dtype.kind in "iub" and name not in (*CHOICES, *_KEPT_UP_TO_DATE):
         raise InvalidInputError(
-            f"{name} is the structure of the model, which all worlds have in common: "
+            f"{name} is part of the model's structure, which all worlds share: "
             "compile another model.",
             name=name,
         )
 
 
 Check: TypeAlias = "Callable[[Tensor, Selection | None, Index | None], None]"
-"""`check(values, rows, elements)` raises for values of some worlds and elements that a
-parameter cannot have; (n, E, …). None: all of them."""
+"""`check(values, rows, elements)` raises for invalid values (n, E, …) of a parameter in
+some worlds and elements; None: all of them."""
 
 
 def check_of(model: mujoco.MjModel, name: str) -> Check | None:
-    """Return what raises for values that a parameter cannot have; None: it has all."""
+    """Return the check of a parameter's values; None if any value is valid."""
     allowed = CHOICES.get(name)
     if allowed is not None:
         known = list(allowed(model) if callable(allowed) else allowed)
@@ -81,7 +81,15 @@ def check_of(model: mujoco.MjModel, name: str) -> Check | None:
             _refuse, model, name, str(limits), lambda values, _: limits.outside(values)
         )
     found = limits_of(model, name)
-    return None if found is None else partial(_refuse, model, name, *found)
+    if found is None:
+        if np.issubdtype(np.asarray(getattr(model, name)).dtype, np.integer):
+            return None
+        found = "a number", _is_nan
+    return partial(_refuse, model, name, *found)
+
+
+def _is_nan(values: Tensor, elements: Index | None) -> Tensor:
+    return values.isnan()
 
 
 def _not_among(known: list[int], values: Tensor, elements: Index | None) -> Tensor:
@@ -97,8 +105,8 @@ def _refuse(
     rows: Selection | None,
     elements: Index | None = None,
 ) -> None:
-    """Raise if some world's values are wrong, and name the world and the element."""
-    wrong = is_wrong(values, elements)
+    """Raise an error that names world and element if some values are wrong."""
+    wrong = is_wrong(values, elements) | values.isnan()
     if bool(wrong.any()):
         found = wrong.reshape(len(wrong), -1).any(dim=1)
         if rows is None:

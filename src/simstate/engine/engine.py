@@ -34,15 +34,15 @@ MAX_VALUE = 1e10
 """MuJoCo's mjMAXVAL: a state beyond it counts as diverged."""
 
 CONSTANT_INPUTS: frozenset[str] = frozenset(mujoco.MjModel._setconst_inputs)  # pyright: ignore
-"""The model parameters that the constants of a model follow from."""
+"""Model parameters from which the constants of a model are computed."""
 
 
 class Engine(ABC):
     """`num_envs` copies of one model, stepped together.
 
-    Tensors from `field` and `expand` are live: they share the engine's memory, and
-    the engine's own writes do not count in their `_version`, so that a changed
-    `_version` is always a write from outside.
+    Tensors from `field` and `expand` are live: they share the engine's memory. The
+    engine's own writes do not change their `_version`, so a changed `_version` always
+    means a write from outside.
     """
 
     name: str
@@ -50,15 +50,15 @@ class Engine(ABC):
     can_settle: bool = False
     """True if invalid worlds can be restored before positions are computed."""
     is_exact: bool = False
-    """True if a world has the same bits in any batch and on any number of threads."""
+    """True if a world's bits do not depend on the batch or the number of threads."""
     state_is_live: bool
     """True if `state` is the engine's memory; otherwise it is a copy."""
     constants: frozenset[str]
-    """The model parameters that `set_const` computes."""
+    """Model parameters that `set_const` computes."""
     all_constants: frozenset[str] = frozenset(mujoco.MjModel._setconst_outputs)  # pyright: ignore
-    """Those that MuJoCo's own computes, on any engine."""
+    """Model parameters that MuJoCo's mj_setConst computes, on any engine."""
     compiled: CoreBatch | None = None
-    """The worlds as the compiled core has them; None: it is not in use."""
+    """The worlds in the compiled core; None if it is not used."""
     uses_sameframe: bool = False
     """True if it uses the orientation of the body, or of its inertial frame, for
     elements that the model's `…_sameframe` flags mark."""
@@ -74,32 +74,32 @@ class Engine(ABC):
         self.fields: dict[str, Tensor] = {}
         self.expanded: dict[str, Tensor] = {}
         self._shared: dict[str, Tensor] = {}
-        """Parameters that all worlds have in common."""
+        """Parameters that all worlds share."""
         self._constants_differ = False
         """True if constants of the model differ by world."""
         self.observers: list[StepObserver] = []
         """Observers of the sensors in every time step."""
         self.kept: dict[str, Tensor] = {}
-        """Fields as the last evaluation left them, by name; see `keep`."""
+        """Fields of the last evaluation, by name; see `keep`."""
         self.kept_writes = 0
         """Number of steps that have written `kept`."""
 
     def field(self, name: str) -> Tensor:
-        """The live tensor of a raw field; shape (num_envs, …)."""
+        """Return the live tensor of a raw field; shape (num_envs, …)."""
         tensor = self.fields.get(name)
         if tensor is None:
-            with torch.inference_mode(False):  # such tensors would count no writes
-                tensor = self._bind(name).data  # no view: it can be detached in place
+            with torch.inference_mode(False):  # inference tensors count no writes
+                tensor = self._bind(name).data  # not a view: can be detached in place
             self.fields[name] = tensor
         return tensor
 
     def field_shape(self, name: str) -> tuple[int, ...]:
-        """The shape of a raw field."""
+        """Return the shape of a raw field."""
         declared = FIELDS.get(name) or KEPT_FIELDS[name]
         return (self.num_envs, *field_shape(self.model, declared.shape))
 
     def expand(self, name: str) -> Tensor:
-        """Live per-world values of a model parameter; shape (num_envs, …)."""
+        """Return the live per-world values of a parameter; shape (num_envs, …)."""
         if name not in self.expanded:
             check_by_world(self.model, name)
             with torch.inference_mode(False):
@@ -107,7 +107,7 @@ class Engine(ABC):
         return self.expanded[name]
 
     def parameter(self, name: str) -> Tensor:
-        """A model parameter; shape (num_envs, …) if expanded, else (1, …)."""
+        """Return a model parameter; shape (num_envs, …) if expanded, else (1, …)."""
         if name in self.expanded:
             return self.expanded[name]
         if self._constants_differ and name in self.constants:
@@ -125,11 +125,11 @@ class Engine(ABC):
 
     @property
     def num_differing(self) -> int:
-        """A number that changes when a further parameter may differ between worlds."""
+        """Number that changes when another parameter may differ by world."""
         return 2 * len(self.expanded) + self._constants_differ
 
     def model_parameter(self, name: str) -> Tensor:
-        """The model's own value of a parameter, engine's dtype; shape (1, …)."""
+        """Return the model's own value of a parameter, engine's dtype; shape (1, …)."""
         value = np.array(model_value(self.model, name))[None]
         tensor = torch.as_tensor(value, device=self.device)
         if tensor.dtype.is_floating_point:
@@ -137,26 +137,26 @@ class Engine(ABC):
         return tensor
 
     def split(self, rows: Tensor) -> dict[str, Tensor]:
-        """Rows of the state, by field; shape (n, …) each."""
+        """Split rows of the state into fields by name; shape (n, …) each."""
         return {
             name: rows[:, columns].reshape(rows.shape[0], *self.field_shape(name)[1:])
             for name, columns in self.columns.items()
         }
 
     def join(self, fields: Mapping[str, Tensor]) -> Tensor:
-        """Fields of the state as rows of it, engine's dtype; shape (n, nstate)."""
+        """Join fields of the state to rows, engine's dtype; shape (n, nstate)."""
         parts = [fields[name].flatten(1) if fields[name].ndim > 1 else
                  fields[name][:, None] for name in STATE_FIELDS]  # fmt: skip
         return torch.cat([part.to(self.dtype) for part in parts], dim=1)
 
     @property
     def has_own_parameters(self) -> bool:
-        """True if some model parameters are expanded, with values for each world."""
+        """True if some model parameters have separate values in each world."""
         return bool(self.expanded) or self._constants_differ
 
     @cached_property
     def on_demand(self) -> OnDemand:
-        """Computations on demand, whose results are not kept."""
+        """Computations on demand, whose results are not stored."""
         return self._make_on_demand()
 
     @abstractmethod
@@ -164,13 +164,13 @@ class Engine(ABC):
 
     @abstractmethod
     def begin_evaluation(self) -> None:
-        """Record which worlds are invalid already, and the counts of warnings.
+        """Record which worlds are already invalid, and the counts of warnings.
 
-        For `find_bad`, `cause`, `loss` and `report_warnings`.
+        `find_bad`, `cause`, `loss` and `report_warnings` need both.
         """
 
     def begin_step(self) -> None:
-        """Do the same for a step, and inform the observers."""
+        """Call `begin_evaluation` for a step, and notify the observers."""
         self.begin_evaluation()
         for observer in self.observers:
             observer.begin_step()
@@ -189,7 +189,7 @@ class Engine(ABC):
         """Notify the observers that these worlds advanced by a time [s]; None: all.
 
         Args:
-            passed: of each world, (num_envs,), or of all, (1,).
+            passed: the time, of each world (num_envs,) or of all (1,).
             env_ids: the worlds.
         """
         for observer in self.observers:
@@ -214,9 +214,9 @@ class Engine(ABC):
 
         Args:
             n: number of time steps.
-            env_ids: the worlds; None: all. The others keep what they have.
-            settle: called between the two, where the engine `can_settle`; it restores
-                the worlds that diverged.
+            env_ids: the worlds; None: all. The others are unchanged.
+            settle: called between the two if the engine `can_settle`, to restore the
+                worlds that diverged.
 
         Returns:
             Flags of `Seen`; 0 if nothing went wrong. `find_bad` and `report_warnings`
@@ -229,25 +229,25 @@ class Engine(ABC):
 
     @abstractmethod
     def advance(self, n: int, env_ids: Tensor | None) -> None:
-        """Do the same without a check: a part of a step that is checked as a whole."""
+        """Step without a check, as a part of a step that is checked later."""
 
     def seen(self) -> int:
-        """Return flags of `Seen` for what happened since `begin_step`."""
+        """Return the flags of `Seen` since `begin_step`."""
         bad = self.find_bad() is not None
         return (Seen.BAD if bad else 0) | (Seen.WARNED if self.has_warned() else 0)
 
     @abstractmethod
     def has_warned(self) -> bool:
-        """Return True if there is something for `report_warnings` to report."""
+        """Return True if `report_warnings` may have something to report."""
 
     @abstractmethod
     def find_bad(self) -> Tensor | None:
         """Return the mask of worlds whose state is or was invalid; None: none."""
 
     def bad_worlds(self) -> Tensor:
-        """The mask of worlds whose state or input is bad, as the device has it.
+        """Return the mask of worlds with an invalid state or input, on the device.
 
-        Numbers are no greater than MAX_VALUE; forces may be, where masses are great.
+        Values must not exceed MAX_VALUE, except for forces, which need only be finite.
         """
         limited = self._side_by_side(
             *EVOLVING_FIELDS, "ctrl", "mocap_pos", "mocap_quat"
@@ -256,7 +256,7 @@ class Engine(ABC):
         return ~((limited.abs() <= MAX_VALUE).all(dim=1) & others.isfinite().all(dim=1))
 
     def _side_by_side(self, *names: str) -> Tensor:
-        """A copy of fields as the columns of one tensor; shape (num_envs, …)."""
+        """Return copies of fields as columns of one tensor; shape (num_envs, …)."""
         parts = [self.field(name).reshape(self.num_envs, -1) for name in names]
         return torch.cat(parts, dim=1)
 
@@ -264,30 +264,30 @@ class Engine(ABC):
     def loss(self, world: int) -> str:
         """Describe what was dropped in a world since `begin_step` for lack of memory.
 
-        With the remedy; "" if nothing was.
+        The text includes the remedy; "" if nothing was dropped.
         """
 
     @abstractmethod
     def report_warnings(self, env_ids: Tensor | None) -> bool:
-        """Warn of what went wrong in these worlds since `begin_step`, None: in all.
+        """Warn about problems in these worlds since `begin_step`; None: all worlds.
 
-        But for bad states, about which `find_bad` tells. Returns whether contacts or
+        Invalid states are not included: see `find_bad`. Return True if contacts or
         constraints were dropped.
         """
 
     def compute_late(self, name: str) -> None:
-        """Compute a field that was not bound so far, and leave the other ones alone."""
+        """Compute a field that was not bound so far, without changing other fields."""
         kept = self.keep_accelerations(slice(None))
         self.field(name)
         self.forward(None, max(FIELDS[name].stage, Stage.VELOCITY))
         self.put_back(kept, slice(None))
 
     def keep_accelerations(self, rows: slice | Tensor) -> dict[str, Tensor]:
-        """Copies of the fields that describe the last dynamics evaluation."""
+        """Return copies of the fields of the last dynamics evaluation."""
         return {name: self.field(name)[rows].clone() for name in EVALUATED_FIELDS}
 
     def put_back(self, kept: dict[str, Tensor], rows: slice | Tensor) -> None:
-        """Write such copies back, through aliases: it is not a write by a user."""
+        """Restore such copies through aliases, so that it does not count as a write."""
         for name, values in kept.items():
             alias = self._alias(name)
             if name == "sensordata":  # the other sensors are current
@@ -296,7 +296,7 @@ class Engine(ABC):
 
     @cached_property
     def _acc_sensors(self) -> Tensor:
-        """Which columns of sensordata are computed with the accelerations."""
+        """Mask of the columns of sensordata that belong to the acceleration stage."""
         stages = np.asarray(self.model.sensor_needstage)
         late = stages == mujoco.mjtStage.mjSTAGE_ACC.value
         columns = np.repeat(late, self.model.sensor_dim)
@@ -307,13 +307,13 @@ class Engine(ABC):
         return self.field(name).data
 
     def warp_arrays(self) -> tuple[Any, Any] | None:
-        """MuJoCo Warp's model and data, if the worlds are in them; for drawing."""
+        """Return MuJoCo Warp's model and data, for drawing; None on other engines."""
         return None
 
     def bare_forward(self) -> BareForward | None:
-        """The present state evaluated by the engine's library alone.
+        """Evaluate the present state with only the engine's library.
 
-        None: that library is MuJoCo, or parameters differ by world.
+        Return None if that library is MuJoCo, or if parameters differ by world.
         """
         return None
 
@@ -324,18 +324,18 @@ class Engine(ABC):
 
     @abstractmethod
     def state_memory(self) -> list[tuple[tuple[str, ...], Tensor]]:
-        """The memory of the state, by the fields that lie side by side in it.
+        """Return the memory of the state, by the fields that are adjacent in it.
 
-        Aliases, whose writes are not counted; each of shape (num_envs, …).
+        The tensors are aliases, whose writes are not counted; shape (num_envs, …).
         """
 
     @abstractmethod
     def _bind(self, name: str) -> Tensor:
-        """Make the live tensor of a raw field."""
+        """Create the live tensor of a raw field."""
 
     @abstractmethod
     def is_bound(self, name: str) -> bool:
-        """Return True if the engine has kept the field up to date so far."""
+        """Return True if the engine already keeps the field up to date."""
 
     @abstractmethod
     def forward(self, env_ids: Tensor | None, stage: Stage) -> None:
@@ -343,23 +343,23 @@ class Engine(ABC):
 
     @abstractmethod
     def keep(self, name: str, memory: Tensor) -> None:
-        """Copy a field into `memory` after every step of MuJoCo's from now on.
+        """Copy a field into `memory` after every MuJoCo step from now on.
 
-        It is as the last evaluation of the dynamics left it, before positions and
-        velocities are brought up to date. Torch does not count these writes.
+        The values are those of the last evaluation of the dynamics, before positions
+        and velocities are updated. Torch does not count these writes.
         """
 
     @abstractmethod
     def evaluate_kept(self, env_ids: Tensor | None, after_constraints: bool) -> None:
         """Evaluate the dynamics at the current state into `kept`, in these worlds.
 
-        Without `after_constraints`, the fields of mj_rnePostConstraint are what
-        mj_forward after a reset leaves.
+        Without `after_constraints`, the fields of mj_rnePostConstraint are those after
+        a reset and mj_forward.
         """
 
     @abstractmethod
     def cause(self, world: int) -> tuple[str, int] | None:
-        """The field and index that the engine itself blames for a bad world."""
+        """Return field and index that the engine reports as invalid; None: unknown."""
 
     @abstractmethod
     def _expand(self, name: str) -> Tensor:
@@ -371,7 +371,7 @@ class Engine(ABC):
 
 
 def moving_columns(engine: Engine) -> slice:
-    """The columns of a row of the state up to the last that a step changes."""
+    """Return the columns of the state up to the last one that a step changes."""
     stops = [
         engine.columns[name].stop
         for name in EVOLVING_FIELDS
@@ -381,7 +381,7 @@ def moving_columns(engine: Engine) -> slice:
 
 
 def model_value(model: mujoco.MjModel, name: str) -> Any:
-    """A field of MjModel, or of its options as `opt.<name>`."""
+    """Return a field of MjModel, or of its options as `opt.<name>`."""
     owner: object = model.opt if name.startswith("opt.") else model
     value = getattr(owner, name.removeprefix("opt."), None)
     if value is None or callable(value):

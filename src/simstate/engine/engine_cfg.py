@@ -1,4 +1,4 @@
-"""The engine of a simulation with its options, and a state evaluated by its library."""
+"""Configuration of engines, and a state evaluated by an engine's library."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class NativeCfg:
     """MuJoCo's C engine: float64, all cores of the CPU."""
 
     num_threads: int = 0
-    """Threads, the caller's included; 0: by the work, at most one for each CPU."""
+    """Number of threads, including the caller's; 0: chosen by the work per step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,9 +22,9 @@ class WarpCfg:
     """MuJoCo Warp: float32, on CUDA or the CPU."""
 
     contacts_per_world: int | None = None
-    """Room for contacts, on average over the worlds; None: MuJoCo Warp's guess."""
+    """Capacity for contacts, averaged over the worlds; None: MuJoCo Warp's estimate."""
     constraints_per_world: int | None = None
-    """Room for constraints in each world; None: MuJoCo Warp's guess."""
+    """Capacity for constraints in each world; None: MuJoCo Warp's estimate."""
 
 
 EngineCfg: TypeAlias = 'NativeCfg | WarpCfg | Literal["native", "warp"]'
@@ -33,7 +33,7 @@ EngineCfg: TypeAlias = 'NativeCfg | WarpCfg | Literal["native", "warp"]'
 
 @dataclass(frozen=True)
 class BareForward:
-    """The dynamics of all worlds at one state, by the library without our code."""
+    """The dynamics of all worlds at one state, computed by the library only."""
 
     library: str
     """Name of the library."""
@@ -48,5 +48,5 @@ class BareForward:
     contact_frame: np.ndarray
     """Normal and two tangents of each contact, world axes; shape (contacts, 3, 3)."""
     roomier: EngineCfg | None
-    """The engine with more room, if contacts or constraints were dropped for want of
-    it; None: nothing was."""
+    """The engine with a larger capacity, if contacts or constraints were dropped; None:
+    nothing was dropped."""

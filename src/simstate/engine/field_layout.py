@@ -1,4 +1,4 @@
-"""Columns of each state field in a row, and of scalars and quaternions in qpos."""
+"""Columns of the state fields in a row, and of scalars and quaternions in qpos."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COMPONENTS = {
 
 
 def state_columns(model: mujoco.MjModel) -> dict[str, slice]:
-    """The columns of each state field in a row of mjSTATE_INTEGRATION."""
+    """Return the columns of each state field in a row of mjSTATE_INTEGRATION."""
     columns: dict[str, slice] = {}
     start = 0
     for name in STATE_FIELDS:
@@ -42,17 +42,17 @@ def state_columns(model: mujoco.MjModel) -> dict[str, slice]:
     whole = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_INTEGRATION.value)
     if start != whole:
         raise ModelError(
-            f"MuJoCo {mujoco.__version__} keeps {whole - start} values in the state of "
-            "this model that simstate does not know: it would not reset or save them. "
-            "Use a tested version (docs/versions.md), or leave out of the model what "
-            "is new in this one.",
+            f"MuJoCo {mujoco.__version__} has {whole - start} values in the state of "
+            "this model that simstate does not know and would not reset or save. Use "
+            "a tested version (docs/versions.md), or do not use features that are new "
+            "in this version.",
             name="state",
         )
     return columns
 
 
 def field_shape(model: mujoco.MjModel, shape: tuple[str | int, ...]) -> tuple[int, ...]:
-    """A symbolic shape of the table of fields in the model's own sizes."""
+    """Return a symbolic shape of the table of fields, evaluated for a model."""
     return tuple(
         size if isinstance(size, int) else int(getattr(model, size, 0))
         for size in shape
@@ -60,12 +60,12 @@ def field_shape(model: mujoco.MjModel, shape: tuple[str | int, ...]) -> tuple[in
 
 
 class JointLayout(NamedTuple):
-    """Addresses in qpos and qvel of what joints move by."""
+    """Addresses in qpos and qvel of the joints' coordinates."""
 
     flat: list[tuple[int, int]]
-    """Of each scalar coordinate."""
+    """Addresses of each scalar coordinate."""
     quats: list[tuple[int, int]]
-    """Of each quaternion, and of the angular velocity that turns it."""
+    """Addresses of each quaternion and of its angular velocity."""
 
 
 def joint_layout(model: mujoco.MjModel) -> JointLayout:

@@ -1,8 +1,8 @@
 """The table of raw fields: MuJoCo's arrays for all worlds, under MuJoCo's names.
 
-Each line says a field's shape after `num_envs`, in the sizes of MjModel, and its
-stage. For a state field the stage says from where on a write makes things stale:
-writing `ctrl` leaves positions as they were, writing `qpos` does not.
+Each line declares a field's shape after `num_envs`, in the sizes of MjModel, and its
+stage. For a state field, the stage is the first that a write makes stale: a write to
+`ctrl` leaves positions current, a write to `qpos` does not.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ class FieldReader(Protocol):
     """Provider of a field's live tensor after the freshness check."""
 
     def read_field(self, name: str) -> Tensor:
-        """The live tensor of a field, as fresh as the simulation's rule says."""
+        """Return the live tensor of a field, updated as the freshness mode requires."""
         ...
 
 
 class RawField:
-    """One raw field: a descriptor that reads it, and its line of the table."""
+    """One raw field: a descriptor that reads it, and its row of the table."""
 
     name: str
     owner: type
@@ -43,10 +43,10 @@ class RawField:
         self.stage = stage
         self.unit = unit
         self.axes = axes
-        """The axes that its components are along, in words; "" if there are none."""
+        """Axes of its components, as text; "" if not applicable."""
         self.is_state = state
         self.moves = moves
-        """True if a step changes it; a state field that it does not change is an
+        """True if a step changes it; a state field that a step does not change is an
         input."""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -55,7 +55,7 @@ class RawField:
 
     @property
     def doc(self) -> str:
-        """The docstring that stands below the declaration."""
+        """Docstring below the declaration."""
         return attribute_docs(self.owner)[self.name]
 
     @overload
@@ -194,8 +194,8 @@ class DerivedData:
 class RawData(DerivedData):
     """MuJoCo's fields for all worlds, live, in the engine's dtype; (num_envs, …).
 
-    Fields are brought up to date when they are asked for, so ask again after a step
-    instead of keeping the tensor. State fields may be written in place.
+    Fields are updated when they are read, so read them again after a step instead of
+    keeping the tensor. State fields may be written in place.
     """
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -246,7 +246,7 @@ class RawData(DerivedData):
     mocap_quat = _input("nmocap", 4, behind=Stage.POSITION, unit="quaternion wxyz")
     """Orientations of mocap bodies, wxyz."""
     userdata = _input("nuserdata", behind=Stage.ACCELERATION, unit="the user's own")
-    """The user's own numbers."""
+    """User-defined values."""
     plugin_state = _state(
         "npluginstate", behind=Stage.ACCELERATION, unit="the plugin's own"
     )
@@ -268,9 +268,9 @@ class RawData(DerivedData):
 class LastEvaluated(DerivedData):
     """Fields as the last evaluation of the dynamics left them; (num_envs, …).
 
-    They are what mjData holds after mj_step, where positions are those of the state
-    before the last time step, or with MuJoCo's RK4 those of its fourth stage. They are
-    read-only; `sim.keep_evaluated` declares the ones that are kept.
+    They are the values in mjData after mj_step: positions are those of the state before
+    the last time step or, with MuJoCo's RK4, those of its fourth stage. They are
+    read-only; `sim.keep_evaluated` declares which are kept.
     """
 
     cacc = _acceleration("nbody", 6, unit="rad/s², m/s²", axes="world")
@@ -286,8 +286,8 @@ class LastEvaluated(DerivedData):
 
     def __setattr__(self, name: str, value: object) -> None:
         raise InvalidInputError(
-            f"sim.last_evaluated.{name} cannot be written: it holds what the last "
-            "evaluation left. Write the state (sim.data.qpos, …) instead.",
+            f"sim.last_evaluated.{name} cannot be written: it is a result of the last "
+            "evaluation. Write the state (sim.data.qpos, …) instead.",
             name=name,
         )
 
@@ -325,8 +325,8 @@ EVALUATED_FIELDS: tuple[str, ...] = tuple(
     for name, field in FIELDS.items()
     if field.stage == Stage.ACCELERATION and not field.is_state
 )
-"""The fields of the last dynamics evaluation. They cannot be recomputed after a step,
-so engines keep them from the start."""
+"""Fields of the last dynamics evaluation. They cannot be recomputed after a step, so
+engines keep them from the start."""
 
 AFTER_CONSTRAINTS: tuple[str, ...] = tuple(_fields_of(LastEvaluated))
 """The fields that mj_rnePostConstraint computes."""
@@ -368,14 +368,14 @@ _ELSEWHERE = {
     "jacr": "entity.jacobian(name)[:, 3:]",
     "qfrc_gravity": "sim.dynamics.gravity_force",
 }
-"""Names of MuJoCo's, or that people look for, and what gives it here."""
+"""Names in MuJoCo or elsewhere, and their equivalents here."""
 
 
 def unavailable_field(name: str) -> UnknownNameError:
-    """The error for a field that the table does not have, with the way round."""
+    """Return the error for a field that is not in the table, with an alternative."""
     if name in _ON_DEMAND:
         return UnknownNameError(
-            f"sim.data.{name} is not offered: MuJoCo computes it only on demand, so "
+            f"sim.data.{name} is not available: MuJoCo computes it only on demand, so "
             "in a batch it would be stale or another world's. Instead, "
             f"{_ON_DEMAND[name]}.",
             name=name,
@@ -384,7 +384,7 @@ def unavailable_field(name: str) -> UnknownNameError:
     elsewhere = _ELSEWHERE.get(name, _CONSTRAINTS if name.startswith("efc_") else None)
     if elsewhere is not None:
         return UnknownNameError(
-            f"sim.data.{name} is not one number for each world: here it is "
+            f"sim.data.{name} does not have the same shape in all worlds: use "
             f"{elsewhere}.",
             name=name,
             known=FIELDS,

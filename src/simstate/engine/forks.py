@@ -1,7 +1,7 @@
-"""Forked processes, which have none of their parent's threads but the one that forked.
+"""Forked processes, which have only the thread of the parent that forked.
 
-A batch with threads would wait for them forever in a child, and abort the child when it
-is collected.
+In a child, a batch with threads would wait for them forever, and abort the process when
+it is garbage-collected.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def num_forks() -> int:
 
 
 def keep_in_child(batch: object) -> None:
-    """Never collect a batch with threads in a forked child."""
+    """Prevent the garbage collection of a batch with threads in a forked child."""
     _with_threads.add(batch)
 
 
@@ -39,19 +39,19 @@ def refusal(why: str) -> ThreadError:
     if why == "cut off":
         return ThreadError(
             "This simulation was computing in another thread when the process forked, "
-            "and that thread is in the parent process: create the simulation in the "
+            "but that thread is in the parent process: create the simulation in the "
             "child, or fork between two calls."
         )
     if why == "fork":
         return ThreadError(
-            "This simulation was created before a fork, and its threads are in the "
+            "This simulation was created before a fork, but its threads are in the "
             "parent process: create it in the child, or start the child by "
             'multiprocessing.get_context("spawn"). With '
             "engine=NativeCfg(num_threads=1) a simulation continues in a fork."
         )
     return ThreadError(
-        "This simulation is computing in another thread. It belongs to one "
-        "thread at a time: wait for it, or use one Simulation for each."
+        "This simulation is computing in another thread. Only one thread at a time "
+        "may use it: wait for that thread, or use one Simulation per thread."
     )
 
 

@@ -1,9 +1,9 @@
-"""Guards and repairs of what a compiled model or an engine takes for fixed.
+"""Guards and repairs where a compiled model or an engine assumes fixed parameters.
 
-`Shortcuts` guards parameters that MuJoCo's compiler takes for fixed. A body whose COM
-is at its origin, along its axes, and that carries no other moving body compiles as
-"simple": its mass matrix is taken for diagonal from then on. A COM that moves later
-would give wrong motion, in MuJoCo Warp without a warning. `StaticGeoms` updates the
+`Shortcuts` guards parameters that MuJoCo's compiler assumes to be fixed. A body whose
+inertial frame is that of the body, and that carries no other moving body, compiles as
+"simple": its mass matrix is then assumed to be diagonal. Moving the COM later would
+give wrong motion, in MuJoCo Warp without a warning. `StaticGeoms` updates the
 poses of geoms attached to the world, `MeshBounds` the bounds of meshes that differ by
 world, and `ZeroQuats` replaces zero quaternions of the state.
 """
@@ -24,17 +24,17 @@ from simstate.math.vector import norm
 from simstate.scene.element_names import OBJECTS_OF_FIELDS
 
 _TOLERANCE = 1e-7
-"""Below what MuJoCo itself takes for a moved frame, and what float32 keeps of one."""
+"""Smaller than the displacements that MuJoCo distinguishes, and float32 resolves."""
 
 
 class Shortcuts:
-    """The elements of a model whose frames must stay as compiled."""
+    """The elements of a model whose frames must not change after compilation."""
 
     def __init__(self, model: mujoco.MjModel, device: torch.device) -> None:
         self._model = model
         simple = np.asarray(model.body_simple) != 0
         simple[0] = False
-        # One dof alone has a diagonal mass matrix wherever its axis is.
+        # A single dof has a diagonal mass matrix for any axis.
         coupled = simple & (np.asarray(model.body_dofnum) > 1)
         kind = np.asarray(model.jnt_type)
         free, ball = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
@@ -62,9 +62,9 @@ class Shortcuts:
     def check(
         self, name: str, values: Tensor, elements: Index | None, then: str
     ) -> None:
-        """Raise if these values of some elements are not the compiled ones; (n, E, …).
+        """Raise if values of guarded elements differ from the compiled ones; (n, E, …).
 
-        `then` is what the message ends with.
+        `then` is the end of the message.
         """
         if name not in self._frozen:
             return
@@ -85,9 +85,9 @@ class Shortcuts:
             label or f"{kind.name} {k}" for label, k in zip(names, ids, strict=True)
         ]
         return InvalidInputError(
-            f"{name} of {listed(known)} must stay as it was compiled: MuJoCo took a "
-            'shortcut for bodies that are "simple" (their centre of mass is at their '
-            "origin), and would compute wrong motion. Compile them without it: "
+            f"{name} of {listed(known)} must keep its compiled value: MuJoCo uses a "
+            'shortcut for "simple" bodies (with their centre of mass at their origin), '
+            "and would compute wrong motion. Compile them without it: "
             'EntityCfg(com_varies=True), or <body simple="false"> in MJCF. '
             f"{then}",
             name=name,
@@ -95,7 +95,7 @@ class Shortcuts:
 
 
 PLACES = frozenset(("body_pos", "body_quat", "geom_pos", "geom_quat"))
-"""The parameters that say where they are."""
+"""The parameters that determine their poses."""
 
 
 class StaticGeoms:
@@ -122,9 +122,9 @@ class StaticGeoms:
         geom_xpos: Tensor,
         geom_xmat: Tensor,
     ) -> None:
-        """Write their places, world axes, from those of their bodies and offsets.
+        """Write their poses, world axes, from those of their bodies and offsets.
 
-        Shapes (num_envs, elements, …); the offsets' may be (1, elements, …).
+        Shapes are (num_envs, elements, …); those of offsets may be (1, elements, …).
         """
         pos, quat = xpos[:, self._bodies], xquat[:, self._bodies]
         offset = geom_pos[:, self._ids].expand_as(pos)
@@ -157,13 +157,13 @@ class MeshBounds:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The parameters that follow from the choice of a mesh."""
+        """The parameters that depend on the choice of a mesh."""
         return tuple(self._by_parameter)
 
     def follow(self, dataid: Tensor, parameter: str, values: Tensor) -> None:
         """Write a parameter of all mesh geoms for these choices; (num_envs, ngeom, …).
 
-        A choice below 0 is no mesh, and keeps what there is.
+        A geom with a negative choice has no mesh and is unchanged.
         """
         chosen = dataid[:, self._geoms].long()
         now = values[:, self._geoms]
@@ -173,7 +173,7 @@ class MeshBounds:
 
 
 def _box(model: mujoco.MjModel, mesh: int) -> np.ndarray:
-    """Centre and half size of a mesh's bounding box, in its own frame; shape (6,)."""
+    """Return centre and half size of a mesh's bounding box, its own frame; (6,)."""
     first, count = int(model.mesh_vertadr[mesh]), int(model.mesh_vertnum[mesh])
     vertices = np.asarray(model.mesh_vert[first : first + count], dtype=np.float64)
     low, high = vertices.min(axis=0), vertices.max(axis=0)
@@ -181,16 +181,16 @@ def _box(model: mujoco.MjModel, mesh: int) -> np.ndarray:
 
 
 _MIN = 1e-15
-"""MuJoCo's mjMINVAL: what is shorter counts as zero."""
+"""MuJoCo's mjMINVAL: smaller values count as zero."""
 
 
 class ZeroQuats:
-    """Puts a 1 into zero quaternions for the time of a computation.
+    """Replaces zero quaternions by the identity during a computation.
 
     Args:
-        model: whose free joints, ball joints and mocap bodies are looked at.
+        model: the model with the free joints, ball joints and mocap bodies.
         qpos: memory of the positions; shape (num_envs, nq).
-        mocap_quat: that of the mocap bodies; shape (num_envs, nmocap, 4).
+        mocap_quat: memory of mocap orientations; shape (num_envs, nmocap, 4).
     """
 
     def __init__(self, model: mujoco.MjModel, qpos: Tensor, mocap_quat: Tensor) -> None:
@@ -205,7 +205,7 @@ class ZeroQuats:
         return len(self._first) + self._mocap_quat.shape[1]
 
     def fill(self) -> None:
-        """Turn zero quaternions into those of no turn."""
+        """Replace zero quaternions by the identity."""
         real, mocap = self._qpos[:, self._columns], self._mocap_quat
         zero = (real.abs() < _MIN).all(-1), (mocap.abs() < _MIN).all(-1)
         self._kept = zero
@@ -215,7 +215,7 @@ class ZeroQuats:
             mocap[..., 0].masked_fill_(zero[1], 1.0)
 
     def put_back(self, moved: bool) -> None:
-        """Make them zero again; those of joints that have `moved` are new."""
+        """Restore the zeros, except for joints if they have `moved`."""
         if self._kept is None:
             return
         zero, self._kept = self._kept, None

@@ -1,4 +1,4 @@
-"""The native engine: MuJoCo's C engine on all cores, float64, through mujoco.batch."""
+"""The native engine: MuJoCo's C engine on all cores, float64."""
 
 # Torch's signature of from_numpy is incomplete.
 # pyright: reportUnknownMemberType=false
@@ -43,7 +43,7 @@ _STAGES = {
     Stage.ACCELERATION: mujoco.mjtStage.mjSTAGE_ACC.value,
 }
 _LATE_WORLDS = 512
-"""Worlds in which a field that is bound late is computed at a time."""
+"""Number of worlds at a time in which a late-bound field is computed."""
 _NO_STAGE = mujoco.mjtStage.mjSTAGE_NONE.value
 _FIRST_LOSS = mujoco.mjtWarning.mjWARN_CONTACTFULL.value
 _FIRST_BAD = mujoco.mjtWarning.mjWARN_BADQPOS.value
@@ -54,8 +54,8 @@ _BAD_FIELDS = ("qpos", "qvel", "qacc", "ctrl")  # in the order of mjtWarning
 class NativeEngine(Engine):
     """Worlds as rows of mjSTATE_INTEGRATION, run by the compiled core or mujoco.batch.
 
-    One MjData per thread serves all worlds: it measured as fast as one per world or
-    faster, and memory does not grow with the worlds.
+    All worlds share one MjData per thread, which was measured to be at least as fast as
+    one per world, and memory does not grow with the number of worlds.
     """
 
     name = "native"
@@ -88,12 +88,12 @@ class NativeEngine(Engine):
             self.field(name)
         self._counts = self.batch.warning[..., 1]
         self._counts_before = self._counts.copy()
-        # NumPy's calls cost less than torch's, which tells for few worlds.
+        # NumPy's calls are cheaper than torch's, which matters for few worlds.
         moving = moving_columns(self)
         self._moving = self.batch.state[:, moving]
         mocap = slice(self.columns["mocap_pos"].start, self.columns["mocap_quat"].stop)
         self._watch: StepWatch | None = None
-        # Of other inputs, MuJoCo's state shows what is bad.
+        # Invalid values of other inputs show in MuJoCo's state.
         inputs = [self.columns["ctrl"], mocap, *self._wrenches_without_effect()]
         if self.compiled is not None:
             self._watch = StepWatch(self.compiled, (moving, *inputs), MAX_VALUE)
@@ -105,7 +105,7 @@ class NativeEngine(Engine):
         self._is_rk4 = model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4.value
 
     def _wrenches_without_effect(self) -> list[slice]:
-        """The columns of wrenches on bodies that cannot move: the world's, and more."""
+        """Return the columns of wrenches on immovable bodies, such as the world."""
         first = self.columns["xfrc_applied"].start
         still = np.flatnonzero(self.model.body_weldid == 0)
         runs = np.split(still, np.flatnonzero(np.diff(still) > 1) + 1)
@@ -117,15 +117,15 @@ class NativeEngine(Engine):
         return self._state
 
     def state_memory(self) -> list[tuple[tuple[str, ...], Tensor]]:
-        """One array that holds the rows of all fields."""
+        """Return the single array with the rows of all fields."""
         return [(STATE_FIELDS, self._state.data)]
 
     def is_bound(self, name: str) -> bool:
-        """Return True if the field has been copied out of the calls so far."""
+        """Return True if the field is already copied out of each call."""
         return name in self.fields
 
     def _bind(self, name: str) -> Tensor:
-        if name in STATE_FIELDS:  # which MuJoCo 3 may not have
+        if name in STATE_FIELDS:  # MuJoCo 3 does not have all of them
             array = self.batch.state[:, self.columns[name]]
         else:
             array = self.batch.bind(name)
@@ -136,9 +136,9 @@ class NativeEngine(Engine):
         return tensor.view(self.field_shape(name))
 
     def compute_late(self, name: str) -> None:
-        """Compute a field that was not bound so far, some worlds at a time.
+        """Compute a field that was not bound so far, in chunks of worlds.
 
-        What must be kept meanwhile then takes little memory.
+        This limits the memory for the fields that must be kept meanwhile.
         """
         self.field(name)
         stage = max(FIELDS[name].stage, Stage.VELOCITY)
@@ -165,7 +165,7 @@ class NativeEngine(Engine):
         env_ids: Tensor | None,
         settle: Callable[[], None] | None = None,
     ) -> int:
-        """Run n × mj_step, then the velocity stage at the new state; and check it."""
+        """Run n × mj_step, then the velocity stage at the new state, and check it."""
         if self.compiled is None:
             return super().step(n, env_ids, settle)
         ids = None if env_ids is None else _ids(env_ids)
@@ -186,8 +186,8 @@ class NativeEngine(Engine):
     def advance(self, n: int, env_ids: Tensor | None) -> None:
         """Run n × mj_step, then the velocity stage at the new state.
 
-        The core lets observers see each step within the call. Without it, where an
-        observer needs it, each step is a separate call, with the same bits.
+        In the core, observers see each step within the call. Without it, each step is a
+        separate call if an observer needs it, with the same bits.
         """
         ids = _ids(env_ids)
         self.kept_writes += 1
@@ -208,10 +208,10 @@ class NativeEngine(Engine):
         self._observe(n, env_ids)
 
     def _last_plain_step(self, ids: np.ndarray | None) -> None:
-        """Take one step, and keep what belongs to the state before it.
+        """Take one step, and keep the fields that belong to the state before it.
 
-        With RK4, MuJoCo's accelerations are those of the fourth stage afterwards, its
-        sensors those of the first: the first evaluation gives both.
+        After a step of MuJoCo's RK4, accelerations are those of the fourth stage and
+        sensors those of the first; an evaluation before the step gives both.
         """
         rows = slice(None) if ids is None else torch.from_numpy(ids.astype(np.int64))
         before, first = self.batch.state.copy(), {}
@@ -228,15 +228,15 @@ class NativeEngine(Engine):
         self.note_steps(n, env_ids)
 
     def find_bad(self) -> Tensor | None:
-        """Return the mask of worlds whose state or input is invalid, or was meanwhile.
+        """Return the mask of worlds whose state or input is or was invalid.
 
-        None: there is none.
+        None if there are none.
         """
         if self._watch is not None:
             is_bad, _ = self._watch.look()
             return torch.from_numpy(self._watch.bad.copy()) if is_bad else None
-        # NaN compares as false. (A dot product would start BLAS's threads, and those
-        # wait for milliseconds while MuJoCo's still spin.)
+        # NaN compares as false. (A dot product would start BLAS's threads, which wait
+        # for milliseconds while MuJoCo's threads still spin.)
         sizes = np.abs(self._moving)
         fine = bool(sizes.max() <= MAX_VALUE)
         fine = fine and all(bool((np.abs(x) <= MAX_VALUE).all()) for x in self._inputs)
@@ -257,7 +257,7 @@ class NativeEngine(Engine):
         return bad * Seen.BAD.value + warned * Seen.WARNED.value
 
     def has_warned(self) -> bool:
-        """Return True if MuJoCo has warned since the last step or evaluation began."""
+        """Return True if MuJoCo has warned since `begin_evaluation`."""
         if self._watch is not None:
             return self._watch.warned()
         return bool((self._counts != self._counts_before).any())
@@ -265,8 +265,8 @@ class NativeEngine(Engine):
     def forward(self, env_ids: Tensor | None, stage: Stage) -> None:
         """Compute derived fields up to `stage`, in these worlds only.
 
-        A pass that stops before the accelerations leaves those of another world in
-        their place; a world whose positions are behind has them behind as well.
+        A pass that stops before the accelerations leaves those of another world in the
+        fields; they are stale, as is every world whose positions were stale.
         """
         ids = None if env_ids is None else _ids(env_ids)
         if self.compiled is None:
@@ -277,14 +277,14 @@ class NativeEngine(Engine):
             self.note_evaluation()
 
     def keep(self, name: str, memory: Tensor) -> None:
-        """Copy a field out of mjData after every step of MuJoCo's from now on."""
+        """Copy a field out of mjData after every MuJoCo step from now on."""
         self.kept[name] = memory
         if self.compiled is not None:
             late = name in AFTER_CONSTRAINTS
             self.compiled.keep(name, memory.data.numpy(), late)
 
     def evaluate_kept(self, env_ids: Tensor | None, after_constraints: bool) -> None:
-        """Run mj_forward at the current state, for the kept fields alone."""
+        """Run mj_forward at the current state, only for the kept fields."""
         ids = _ids(env_ids)
         if self.compiled is not None:
             self.compiled.evaluate_kept(ids, after_constraints)
@@ -293,7 +293,7 @@ class NativeEngine(Engine):
             keep_by_world(self, state, ids, 0, after_constraints)
 
     def cause(self, world: int) -> tuple[str, int] | None:
-        """The field and index that MuJoCo's own warning names in this world."""
+        """Return the field and index that MuJoCo's warning names in this world."""
         for k, field in enumerate(_BAD_FIELDS, start=_FIRST_BAD):
             if self._counts[world, k] != self._counts_before[world, k]:
                 return field, int(self.batch.warning[world, k, 0])
@@ -303,13 +303,13 @@ class NativeEngine(Engine):
         if name not in batch.MODEL_FIELDS:
             raise unknown_name("model parameter", name, sorted(batch.MODEL_FIELDS))
         if name == "geom_dataid":
-            # Its trees of bounding boxes are those of the compiled meshes.
+            # The bounding volume trees are those of the compiled meshes.
             flags = self.batch.expand("opt.disableflags")
             flags |= mujoco.mjtDisableBit.mjDSBL_MIDPHASE.value
         return torch.from_numpy(self.batch.expand(name))
 
     def set_const(self, env_ids: Tensor | None) -> None:
-        """Run mj_setConst in these worlds; the state is not touched."""
+        """Run mj_setConst in these worlds; the state is unchanged."""
         self.batch.set_const(_ids(env_ids))
         self._constants_differ = True
 
@@ -320,7 +320,7 @@ class NativeEngine(Engine):
         return " ".join(self._warning(world, int(kind)) for kind in kinds)
 
     def report_warnings(self, env_ids: Tensor | None) -> bool:
-        """Warn of full buffers and the like since `begin_step`."""
+        """Warn about full buffers and similar problems since `begin_step`."""
         risen = self._counts != self._counts_before
         if not risen.any():
             return False
@@ -338,17 +338,17 @@ class NativeEngine(Engine):
         return bool(risen[:, _FIRST_LOSS:_FIRST_BAD].any())
 
     def _warning(self, world: int, kind: int) -> str:
-        """MuJoCo's text of a warning that it gave in a world."""
+        """Return the text of a warning that MuJoCo gave in a world."""
         info = int(self.batch.warning[world, kind, 0])
         return f"MuJoCo warns: {mujoco.mju_warningText(kind, info)}"
 
 
 def _neutral_settings(model: mujoco.MjModel) -> mujoco.MjModel:
-    """A copy of the model as the engine runs it; sound worlds have the same bits.
+    """Return a copy of the model with settings that do not change valid worlds.
 
-    MuJoCo does not reset the worlds that it finds bad: even a forward pass would, and
-    the state would be lost. A single kinematic tree is one constraint island: looking
-    for islands then only costs time.
+    Automatic resets of diverged worlds are disabled: even a forward pass would reset
+    them, and the state would be lost. With a single kinematic tree, which is one
+    constraint island, the search for islands is disabled to save time.
     """
     model = copy.copy(model)
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET.value
@@ -358,5 +358,5 @@ def _neutral_settings(model: mujoco.MjModel) -> mujoco.MjModel:
 
 
 def _ids(env_ids: Tensor | None) -> np.ndarray | None:
-    """Return ascending ids as mujoco.batch takes them."""
+    """Return ascending int32 ids, as mujoco.batch expects them."""
     return None if env_ids is None else np.sort(env_ids.numpy()).astype(np.int32)

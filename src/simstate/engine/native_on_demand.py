@@ -1,7 +1,7 @@
-"""Computations of the native engine on demand.
+"""On-demand computations of the native engine.
 
-Some of it MuJoCo has no batched call for. Then it runs one world after the other in an
-a separate MjData: tens of microseconds each, for robots.
+Where MuJoCo has no batched call, they run one world after the other in a separate
+MjData, which takes tens of microseconds each for a robot.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FORCE_LIMITS = ("actuator_forcelimited", "jnt_actfrclimited", "tendon_actfrclim
 
 
 class NativeOnDemand(OnDemand):
-    """On demand, by MuJoCo's C functions."""
+    """On-demand computations by MuJoCo's C functions."""
 
     can_call_functions = True
 
@@ -49,7 +49,7 @@ class NativeOnDemand(OnDemand):
         return mujoco.MjData(self._engine.batch.model)
 
     def _worlds(self, env_ids: list[int]) -> Iterator[tuple[Any, Any]]:
-        """Each world's own model, and an MjData in its state."""
+        """Yield each world's model, and an MjData in its state."""
         engine = self._engine
         data = self._data
         differ = engine.has_own_parameters
@@ -126,7 +126,7 @@ class NativeOnDemand(OnDemand):
 
     @contextmanager
     def _without_limits(self) -> Generator[None]:
-        """While it is entered, no force of an actuator is limited."""
+        """Disable the force limits of actuators in the block."""
         names = [n for n in _FORCE_LIMITS if np.any(getattr(self._engine.model, n))]
         flags = [self._engine.batch.expand(name) for name in names]
         before = [flag.copy() for flag in flags]
@@ -164,7 +164,7 @@ class NativeOnDemand(OnDemand):
         return RayHits(found[0], found[1], found[2] if normals else None)
 
     def cast_carried(self, rays: CarriedRays, normals: bool) -> RayHits | None:
-        """In the compiled core, where origins and directions stay within."""
+        """In the compiled core, which computes origins and directions itself."""
         if self._engine.compiled is None:
             return None
         hits = cast(self._engine.compiled, rays, normals)
@@ -176,7 +176,7 @@ class NativeOnDemand(OnDemand):
 
     @contextmanager
     def _only(self, to: RayFilter) -> Generator[np.ndarray | None]:
-        """The geom groups to pass; while it is entered, they stand for the filter."""
+        """Yield the geom groups to pass; in the block, they represent the filter."""
         if to.is_open:
             yield None
             return
@@ -190,7 +190,7 @@ class NativeOnDemand(OnDemand):
 
 
 def _contacts(model: Any, data: Any, world: int) -> dict[str, np.ndarray]:
-    """The columns of the table for one world."""
+    """Return the columns of the table for one world."""
     contact = data.contact
     force = np.zeros((data.ncon, 6))
     for k, row in enumerate(force):

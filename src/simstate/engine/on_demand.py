@@ -1,4 +1,4 @@
-"""Values that no step computes: computed on request at the present state, not kept."""
+"""Values that no step computes: computed on demand at the present state, not stored."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from simstate.engine.core import CarriedRays
 
 @dataclass(frozen=True)
 class ContactRows:
-    """Contacts of some worlds, one in a row, as MuJoCo has them; engine's dtype."""
+    """Contacts of some worlds, one per row, as in MuJoCo; engine's dtype."""
 
     world: Tensor
-    """The world of each; int64, shape (contacts,)."""
+    """World of each contact; int64, shape (contacts,)."""
     geom: Tensor
     """Its first and second geom, −1 for a flexible body; int64, (contacts, 2)."""
     flex: Tensor
@@ -30,7 +30,7 @@ class ContactRows:
     """Normal, from the first to the second, and two tangents as rows, world axes;
     (contacts, 3, 3)."""
     dist: Tensor
-    """Distance of the surfaces, negative inside one another [m]; (contacts,)."""
+    """Distance of the surfaces, negative for penetration [m]; (contacts,)."""
     force: Tensor
     """Force then torque on the second by the first, along the rows of `frame`, about
     `pos` [N, N·m]; (contacts, 6)."""
@@ -43,7 +43,7 @@ class ContactRows:
         dtype: torch.dtype,
         device: torch.device,
     ) -> ContactRows:
-        """Those of several worlds, one below the other."""
+        """Concatenate the contacts of several worlds."""
         empty = {
             "world": np.zeros(0), "geom": np.zeros((0, 2)), "flex": np.zeros((0, 2)),
             "pos": np.zeros((0, 3)), "frame": np.zeros((0, 3, 3)),
@@ -64,7 +64,7 @@ class ContactRows:
 
 @dataclass(frozen=True, eq=False)
 class RayFilter:
-    """Which geoms rays can hit."""
+    """The geoms that rays can hit."""
 
     geoms: np.ndarray
     """True for geoms that can be hit; bool, shape (ngeom,)."""
@@ -80,7 +80,7 @@ class RayHits:
     """Hits of rays, in the engine's dtype; (num_envs, rays, …)."""
 
     distance: Tensor
-    """From the origin along the unit direction [m]; −1: it hits nothing."""
+    """Distance from the origin along the unit direction [m]; −1: no hit."""
     geom: Tensor
     """The geom's id in the model, an integer; −1: none."""
     normal: Tensor | None
@@ -94,12 +94,12 @@ class RayHits:
 class OnDemand(ABC):
     """Values that MuJoCo computes on request, for the present state of all worlds.
 
-    Nothing that others read is changed: fields of the last dynamics evaluation keep
-    their values. Inputs are as they stand.
+    No readable value is changed: fields of the last dynamics evaluation keep their
+    values. The present inputs are used.
     """
 
     can_call_functions: ClassVar[bool] = False
-    """True if worlds have an mjData, which C functions take; see `call_function`."""
+    """True if C functions can be called with an mjData; see `call_function`."""
 
     @abstractmethod
     def joint_wrenches(self) -> Tensor:
@@ -111,22 +111,22 @@ class OnDemand(ABC):
 
     @abstractmethod
     def inverse(self, qacc: Tensor, env_ids: Tensor) -> Tensor:
-        """The forces in joint space that give `qacc`, as mj_inverse; (n, nv)."""
+        """Return the forces in joint space that give `qacc`, as mj_inverse; (n, nv)."""
 
     @abstractmethod
     def unlimited_actuation(self) -> tuple[Tensor, Tensor]:
-        """actuator_force (num_envs, nout) and qfrc_actuator (num_envs, nv).
+        """Return actuator_force (num_envs, nout) and qfrc_actuator (num_envs, nv).
 
-        As they would be without the limits of actuators, joints and tendons.
+        The force limits of actuators, joints and tendons are ignored.
         """
 
     @abstractmethod
     def energies(self) -> Tensor:
-        """Potential (gravity and springs) and kinetic energy [J]; (num_envs, 2)."""
+        """Return potential (gravity, springs) and kinetic energy [J]; (num_envs, 2)."""
 
     @abstractmethod
     def contacts(self, env_ids: Tensor) -> ContactRows:
-        """All contacts of some worlds, with the forces of the present dynamics."""
+        """Return all contacts of some worlds, with the forces at the present state."""
 
     @abstractmethod
     def cast(
@@ -134,7 +134,7 @@ class OnDemand(ABC):
     ) -> RayHits:
         """Return the hits of rays as mj_ray; origins, unit directions (num_envs, R, 3).
 
-        Positions are fresh. Normals cost time, and may be left out.
+        Positions are current. Normals are optional because they take time.
         """
 
     def call_function(self, address: int, parameters: np.ndarray) -> dict[str, Tensor]:
@@ -147,6 +147,6 @@ class OnDemand(ABC):
         raise NotImplementedError("These worlds have no mjData.")
 
     def cast_carried(self, rays: CarriedRays, normals: bool) -> RayHits | None:
-        """The same for rays that a body carries; None: not on this engine."""
+        """Return the hits of carried rays; None if this engine does not support it."""
         del rays, normals
         return None

@@ -1,7 +1,7 @@
-"""Values of parameters that MuJoCo's compiler rejects, or that have no meaning.
+"""Limits of parameters: values that MuJoCo's compiler rejects, or without meaning.
 
-MuJoCo checks masses, inertias, sizes and ranges when it compiles a model, and trusts
-them afterwards.
+MuJoCo checks masses, inertias, sizes, ranges and ids when it compiles a model, but not
+afterwards.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from simstate.base.ids import Index
 from simstate.scene.element_names import OBJECTS_OF_FIELDS
 
 IsWrong: TypeAlias = "Callable[[Tensor, Index | None], Tensor]"
-"""`is_wrong(values, elements)`: the mask of wrong values; (n, E, …), elements None: all
-of them."""
+"""`is_wrong(values, elements)` returns a mask of wrong values (n, E, …); elements None:
+all of them."""
 
 _NOT_NEGATIVE = (
     "body_inertia", "dof_armature", "dof_frictionloss", "geom_friction",
@@ -44,21 +44,22 @@ _SIZES = {
     mujoco.mjtGeom.mjGEOM_BOX: (0, 1, 2),
 }
 """The sizes of each type of geom or site that must be positive."""
+_MESHES = (mujoco.mjtGeom.mjGEOM_MESH.value, mujoco.mjtGeom.mjGEOM_SDF.value)
 _LEAST = 1e-15
 """MuJoCo's mjMINVAL, which masses and sizes must exceed."""
 
 
 def limits_of(model: mujoco.MjModel, name: str) -> tuple[str, IsWrong] | None:
-    """Return what a parameter must be, in words, and what finds values that are not.
+    """Return what a parameter must be, as text, and a function that finds wrong values.
 
-    Where the model itself has such a value, it stays allowed. None: any value will do.
+    A value that the model itself has remains allowed. None: any value is valid.
     """
     if name in _LIMITED:
         used = np.asarray(getattr(model, _LIMITED[name])).astype(bool)
         low, high = np.asarray(getattr(model, name)).T
-        return "a range whose first value is the smaller one", _reversed(
-            used & (low < high)
-        )
+        return "a range with the smaller value first", _reversed(used & (low < high))
+    if name == "geom_dataid":
+        return "the id of an asset of the geom's type", _no_asset(model)
     if name == "cam_fovy":
         return "an angle > 0 and < 180 [deg]", _no_field_of_view
     if name == "body_inertia":
@@ -78,7 +79,7 @@ def _least(model: mujoco.MjModel, name: str) -> np.ndarray | None:
     if name in _NOT_NEGATIVE:
         return np.minimum(getattr(model, name), 0.0)
     if name == "body_mass":
-        has_welded = np.zeros(model.nbody, bool)  # whose mass may be in its children
+        has_welded = np.zeros(model.nbody, bool)  # children may have the mass
         for body in range(1, model.nbody):
             if not model.body_dofnum[body]:
                 has_welded[model.body_parentid[body]] = True
@@ -91,6 +92,16 @@ def _least(model: mujoco.MjModel, name: str) -> np.ndarray | None:
             row[list(_SIZES.get(mujoco.mjtGeom(int(kind)), ()))] = _LEAST
         return np.minimum(least, getattr(model, name))
     return None
+
+
+def _no_asset(model: mujoco.MjModel) -> IsWrong:
+    types = np.asarray(model.geom_type)
+    is_field = types == mujoco.mjtGeom.mjGEOM_HFIELD.value
+    # Other geoms may name a mesh that they were fitted to.
+    least = np.where(is_field | np.isin(types, _MESHES), 0, -1)
+    below = _below(least)
+    above = _below(1 - np.where(is_field, model.nhfield, model.nmesh))
+    return lambda values, elements: below(values, elements) | above(-values, elements)
 
 
 def _no_field_of_view(values: Tensor, elements: Index | None) -> Tensor:
@@ -134,7 +145,7 @@ def _on_host(elements: Index) -> Index:
 
 
 def element_of(model: mujoco.MjModel, name: str, number: int) -> str:
-    """Return the element of a parameter in words: "geom 'foot'", "joint 'knee'"."""
+    """Return the element of a parameter as text: "geom 'foot'", "joint 'knee'"."""
     prefix = name.partition("_")[0]
     if prefix == "dof":
         prefix, number = "jnt", int(model.dof_jntid[number])

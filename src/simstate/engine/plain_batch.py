@@ -1,4 +1,4 @@
-"""mujoco.batch, for hosts without the compiled core: one thread at a time, silent."""
+"""mujoco.batch without the compiled core, with checks of threads and forks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PlainBatch:
         self.get_model = self._batch.get_model
         self._num_forks = num_forks()
         self._caller: int | None = None
-        """The thread that is in a call."""
+        """The thread that is in a call, if any."""
         if self.nthread > 1:
             keep_in_child(self._batch)
 
@@ -71,8 +71,8 @@ class PlainBatch:
 
 
 def simulation_error(error: batch.SimulationError) -> ModelError:
-    """Return MuJoCo's error of a world as one of simstate's, with the remedy."""
-    hint = ' Give the model more: <size memory="…"/>.' if "memory" in str(error) else ""
+    """Return MuJoCo's error of a world as a ModelError with the remedy."""
+    hint = ' Increase <size memory="…"/>.' if "memory" in str(error) else ""
     return ModelError(f"{str(error).rstrip('.')}.{hint}", worlds=error.ids.tolist())
 
 

@@ -15,15 +15,15 @@ class Stage(IntEnum):
     """The stage of MuJoCo's forward computation that brings a field up to date."""
 
     STATE = 0
-    """The state itself and the inputs: never behind."""
+    """The state itself and the inputs, which are never stale."""
     CONSTANT = 1
-    """Constants of the model that follow from its parameters, as mj_setConst does."""
+    """Constants of the model that mj_setConst computes from its parameters."""
     POSITION = 2
     """Depends on qpos and mocap poses."""
     VELOCITY = 3
     """Depends on qvel as well."""
     ACCELERATION = 4
-    """Depends on the whole state: forces, accelerations, sensors."""
+    """Depends on the complete state: forces, accelerations, sensors."""
 
 
 class Seen(IntFlag):
@@ -42,19 +42,19 @@ class Seen(IntFlag):
 class StepObserver(Protocol):
     """Observer of each evaluation of the dynamics and each completed time step.
 
-    What it remembers it keeps in slots of the ledger that move with a step, and writes
-    through aliases: a step that is undone, or a world that diverges, takes it along.
+    It stores its memory in slots of the ledger that a step changes, and writes through
+    aliases, so that a rolled-back step or a diverged world restores it too.
     """
 
     every_step: bool
     """True to receive the sensors between the n steps of one call."""
 
     compiled: _core.Contacts | None
-    """The same in the compiled core, for the steps that it takes; None: it is not in
-    use. The observer itself then sees the other evaluations alone."""
+    """Its counterpart in the compiled core, for steps in the core; None if unused. With
+    it, the observer itself receives only the other evaluations."""
 
     def begin_step(self) -> None:
-        """Forget what evaluations have shown so far: a call of `sim.step` begins."""
+        """Discard the results of earlier evaluations: a call of `sim.step` starts."""
         ...
 
     def begin_evaluations(self) -> None:
@@ -62,14 +62,14 @@ class StepObserver(Protocol):
         ...
 
     def evaluated(self) -> None:
-        """Look at the sensors: the dynamics have been evaluated."""
+        """Read the sensors after an evaluation of the dynamics."""
         ...
 
     def stepped(self, passed: Tensor, env_ids: Tensor | None) -> None:
         """Record that these worlds have advanced by some time [s]; None: all.
 
         Args:
-            passed: of each world, (num_envs,), or of all, (1,).
+            passed: the time, of each world (num_envs,) or of all (1,).
             env_ids: the worlds.
         """
         ...

@@ -1,8 +1,8 @@
-"""Number of threads that step the worlds, and torch's threads out of MuJoCo's way.
+"""The number of threads that step the worlds, and limits on torch's threads.
 
-The threads of mujoco.batch keep spinning for some fifty milliseconds after a call. A
-torch operation that is split over threads then waits for a core that a spinning thread
-holds, at every one of its barriers: milliseconds instead of microseconds.
+The threads of mujoco.batch keep spinning for about 50 ms after a call. A torch
+operation that is split over threads then waits at each barrier for a core that a
+spinning thread occupies: milliseconds instead of microseconds.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from simstate.base.mujoco_warnings import silenced
 
 _AS_IS = nullcontext()
 _WORK = 2e-4
-"""The work in one step of all worlds that is worth waking a thread for [s]."""
+"""Work per step for which waking one thread pays off [s]."""
 
 
 def threads_by_work(model: mujoco.MjModel, num_envs: int) -> int:
     """Return the number of threads for a step of n worlds, at most one per CPU.
 
-    Waking a thread and waiting for it costs tens of microseconds, and milliseconds
-    where other programs want the cores: few worlds are done sooner by the caller.
-    Results do not depend on it.
+    Waking a thread and waiting for it takes tens of microseconds, or milliseconds if
+    other programs use the cores, so that the caller alone is faster for few worlds.
+    Results do not depend on the number.
     """
     cpus = min(available_cpus(), num_envs)
     return max(1, min(cpus, int(num_envs * step_seconds(model) / _WORK)))
 
 
 def step_seconds(model: mujoco.MjModel) -> float:
-    """Return the approximate time of one step of one world [s]: the minimum of a few.
+    """Return the approximate time of one step of one world [s].
 
-    A model that MuJoCo cannot evaluate counts as slow: its first step says why.
+    A model that MuJoCo cannot evaluate counts as slow: its first step raises the error.
     """
     data = mujoco.MjData(model)
     shortest, begun = 1.0, time.perf_counter()
@@ -52,22 +52,22 @@ def step_seconds(model: mujoco.MjModel) -> float:
 
 
 def available_cpus() -> int:
-    """The CPUs that this process may use."""
+    """Return the number of CPUs that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1  # macOS, Windows
 
 
 def lasting() -> AbstractContextManager[object]:
-    """While it is entered, tensors that are made outlive a caller's inference mode.
+    """Return a context in which new tensors can be used outside inference mode.
 
-    Outside that mode it costs a tenth of torch.inference_mode(False).
+    Outside inference mode, it costs a tenth of torch.inference_mode(False).
     """
     return torch.inference_mode(False) if torch.is_inference_mode_enabled() else _AS_IS
 
 
 class OneTorchThread:
-    """While it is entered, torch works in the calling thread alone."""
+    """Context in which torch uses only the calling thread."""
 
     def __enter__(self) -> None:
         self._threads = torch.get_num_threads()

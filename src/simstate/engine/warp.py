@@ -81,7 +81,7 @@ class WarpEngine(Engine):
     ) -> None:
         if device.type == "cuda" and not torch.cuda.is_available():
             raise InvalidInputError(
-                "device='cuda' needs a CUDA device, and torch finds none: use 'cpu'.",
+                "device='cuda' needs a CUDA device, but torch finds none: use 'cpu'.",
                 name="device",
             )
         super().__init__(model, num_envs, device)
@@ -106,13 +106,13 @@ class WarpEngine(Engine):
         self._static_geoms = StaticGeoms(model, device)
         self._room = Room(model, self.warp_model, self.warp_data)
         self._unforced = wp.to_torch(self.warp_data.qacc_smooth, requires_grad=False)
-        """Accelerations but for those that constraints cause; shape (num_envs, nv)."""
+        """Unconstrained accelerations; shape (num_envs, nv)."""
         for name in (*STATE_FIELDS, *EVALUATED_FIELDS):
             self.field(name)
         zero_quats = ZeroQuats(model, self._alias("qpos"), self._alias("mocap_quat"))
         self._passes = WarpPasses(model, self.warp_arrays(), device, zero_quats)
         self._went_bad = super().bad_worlds()
-        """Worlds that were bad at the start of a step, or on its way."""
+        """Worlds that were invalid at the start of a step or during it."""
 
     @property
     def state(self) -> Tensor:
@@ -120,11 +120,11 @@ class WarpEngine(Engine):
         return self.join(self.fields)
 
     def state_memory(self) -> list[tuple[tuple[str, ...], Tensor]]:
-        """The array of each field."""
+        """Return the array of each field."""
         return [((name,), self._alias(name)) for name in STATE_FIELDS]
 
     def is_bound(self, name: str) -> bool:
-        """All of Warp's fields are kept up to date, but for the mass matrix."""
+        """Return True; only the mass matrix must be bound to be kept up to date."""
         return name != "M" or name in self.fields
 
     def _bind(self, name: str) -> Tensor:
@@ -137,23 +137,23 @@ class WarpEngine(Engine):
             self._passes.compute_mass_matrix()
         if name != "eq_active":
             return tensor
-        self._switches = tensor  # Warp's own are booleans; see set_switches
+        self._switches = tensor  # boolean in Warp; see set_switches
         return tensor.to(self.dtype)
 
     def begin_evaluation(self) -> None:
-        """Record the worlds that are invalid already.
+        """Record the worlds that are already invalid.
 
-        Warp normalises a NaN in a quaternion to another attitude, clips a NaN control,
-        and takes any number for an equality that is on: a step would hide them.
+        Warp normalises a quaternion with a NaN to another attitude, clips a NaN
+        control, and treats any value as an active equality: a step would hide them.
         """
         self._went_bad = super().bad_worlds()
         self._room.clear()
 
     def _look(self, positions: dict[str, Tensor]) -> None:
-        """Record what went wrong in one evaluation of the dynamics.
+        """Record problems of one evaluation of the dynamics.
 
-        With a force that is too great for float32 the solver gives up, and hands out
-        the accelerations that it began with: those without constraints are nearer.
+        If a force is too large for float32, the solver fails and returns its initial
+        accelerations; the unconstrained ones are a better estimate.
         """
         self._room.look(positions)
         huge = ~(self._unforced.abs() <= MAX_VALUE).all(dim=1)
@@ -174,7 +174,7 @@ class WarpEngine(Engine):
     ) -> int:
         """Advance by n steps; worlds not in `env_ids` are restored afterwards.
 
-        With `settle`, the host does not read which worlds diverged.
+        With `settle`, the host does not read back which worlds diverged.
         """
         self.begin_step()
         self._take_steps(n, env_ids)
@@ -241,11 +241,11 @@ class WarpEngine(Engine):
             memory.data[rows] = found[rows]
 
     def has_warned(self) -> bool:
-        """True: the flags are on the device, where `report_warnings` reads them."""
+        """Return True: only `report_warnings` reads the flags from the device."""
         return True
 
     def set_switches(self) -> None:
-        """Give Warp the equality constraints that are switched on."""
+        """Copy the active flags of equality constraints to Warp."""
         if self.model.neq:
             self._switches.copy_(self.field("eq_active") != 0)
 
@@ -267,7 +267,7 @@ class WarpEngine(Engine):
         self.note_evaluation()
 
     def _others(self, env_ids: Tensor | None) -> Tensor | None:
-        """The mask of the worlds that are not in `env_ids`; None: there are none."""
+        """Return the mask of worlds not in `env_ids`; None if there are none."""
         if env_ids is None:
             return None
         others = torch.ones(self.num_envs, dtype=torch.bool, device=self.device)
@@ -275,25 +275,25 @@ class WarpEngine(Engine):
         return others
 
     def bad_worlds(self) -> Tensor:
-        """Worlds that are bad, have been since `begin_step`, or lost contacts."""
+        """Return the mask of worlds that are or were invalid, or that lost contacts."""
         return self._went_bad | super().bad_worlds() | self._room.lost
 
     def find_bad(self) -> Tensor | None:
-        """The same, if there are any."""
+        """Return `bad_worlds`, or None if there are none."""
         bad = self.bad_worlds()
         return bad if bool(bad.any()) else None
 
     def cause(self, world: int) -> tuple[str, int] | None:
-        """The acceleration that is too great."""
+        """Return the first acceleration that is too large."""
         huge = ~(self._unforced[world].abs() <= MAX_VALUE)
         return ("qacc", int(huge.nonzero()[0])) if bool(huge.any()) else None
 
     def loss(self, world: int) -> str:
-        """Describe what was dropped for lack of room, and the remedy."""
+        """Describe what was dropped because buffers were full, and the remedy."""
         return self._room.remedy() if bool(self._room.lost[world]) else ""
 
     def _refresh(self) -> None:
-        """Positions, velocities and their sensors at the present state."""
+        """Compute positions, velocities and their sensors at the present state."""
         kept = {}
         if self.model.nsensordata:
             kept = {"sensordata": self.field("sensordata").clone()}
@@ -301,15 +301,15 @@ class WarpEngine(Engine):
         self.put_back(kept, slice(None))
 
     def report_warnings(self, env_ids: Tensor | None) -> bool:
-        """Warn of what was dropped or left inaccurate since `begin_step`."""
+        """Warn about dropped or inaccurate contacts since `begin_step`."""
         return self._room.report(env_ids)
 
     def warp_arrays(self) -> tuple[Any, Any]:
-        """The engine's own."""
+        """Return the engine's arrays."""
         return self.warp_model, self.warp_data
 
     def bare_forward(self) -> BareForward | None:
-        """The present state by MuJoCo Warp alone; None with per-world parameters."""
+        """Evaluate the present state by MuJoCo Warp only; None if parameters differ."""
         if self.expanded:
             return None
         from simstate.engine.warp_bare import bare_forward
@@ -341,7 +341,7 @@ class WarpEngine(Engine):
         return rows.view(self.num_envs, *shape)
 
     def _owner(self, name: str) -> tuple[Any, str]:
-        """The Warp struct that holds a model parameter, and its name there."""
+        """Return the Warp struct that holds a model parameter, and its name there."""
         if name.startswith("opt."):
             return self.warp_model.opt, name.removeprefix("opt.")
         return self.warp_model, name
@@ -357,7 +357,7 @@ class WarpEngine(Engine):
         others = self._others(env_ids)
         if others is not None:
             for name, values in kept.items():
-                # An alias: it is not a write by a user.
+                # An alias, so that it does not count as a write.
                 self.expanded[name].data[others] = values[others]
         self._place_static_geoms()
 

@@ -1,4 +1,4 @@
-"""MuJoCo Warp by itself, on a state of ours. Importing this module loads Warp."""
+"""MuJoCo Warp without simstate's code. Importing this module loads Warp."""
 
 # Warp and MuJoCo Warp come without type information.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -22,7 +22,7 @@ import mujoco_warp as mjw  # isort: skip
 def bare_forward(
     model: mujoco.MjModel, fields: Mapping[str, Tensor], num_envs: int, cfg: WarpCfg
 ) -> BareForward:
-    """Evaluate the dynamics with nothing but put_model, make_data and forward."""
+    """Evaluate the dynamics with only put_model, make_data and forward."""
     warp_model = mjw.put_model(model)
     data = mjw.make_data(
         model,
@@ -34,7 +34,7 @@ def bare_forward(
         array = getattr(data, name, None)
         if array is not None and values.numel():
             wp.to_torch(array, requires_grad=False).view(values.shape).copy_(values)
-    for _ in range(2):  # the first builds connects and welds with velocities of before
+    for _ in range(2):  # the first builds connects and welds with old velocities
         mjw.forward(warp_model, data)
     contacts = data.contact
     found = slice(min(int(data.nacon.numpy()[0]), data.naconmax))
@@ -50,9 +50,9 @@ def bare_forward(
 
 
 def _roomier(data: Any, num_envs: int) -> WarpCfg | None:
-    """Half as much again as was needed; None if there was room.
+    """Return 1.5 times the required capacity; None if it was sufficient.
 
-    Where contacts are dropped, those of the constraints that remain are counted.
+    If contacts are dropped, only the constraints of the remaining ones are counted.
     """
     pairs = max(int(data.nacon.numpy()[0]), int(data.ncollision.numpy()[0]))
     rows = int(data.nefc.numpy().max())

@@ -1,4 +1,4 @@
-"""Computations of the warp engine on demand. Importing this module loads Warp."""
+"""On-demand computations of the warp engine. Importing this module loads Warp."""
 
 # Warp and MuJoCo Warp come without type information.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -29,7 +29,7 @@ _GROUPS: Any = wp.types.vector(length=6, dtype=wp.float32)
 
 
 class WarpOnDemand(OnDemand):
-    """On demand, by MuJoCo Warp's functions, for all worlds at once."""
+    """On-demand computations by MuJoCo Warp's functions, for all worlds at once."""
 
     def __init__(self, engine: WarpEngine) -> None:
         self._engine = engine
@@ -37,7 +37,7 @@ class WarpOnDemand(OnDemand):
 
     @contextmanager
     def _evaluated(self) -> Generator[Any]:
-        """Warp's arrays with the dynamics of the present state."""
+        """Yield Warp's arrays with the dynamics of the present state."""
         engine = self._engine
         kept = engine.keep_accelerations(slice(None))
         try:
@@ -54,7 +54,7 @@ class WarpOnDemand(OnDemand):
             return wp.to_torch(data.cfrc_int).clone()
 
     def inverse(self, qacc: Tensor, env_ids: Tensor) -> Tensor:
-        """By inverse; the other worlds are computed, too."""
+        """By inverse; the other worlds are computed too."""
         engine = self._engine
         kept = engine.keep_accelerations(slice(None))
         try:
@@ -94,7 +94,7 @@ class WarpOnDemand(OnDemand):
             return wp.to_torch(data.energy).clone()
 
     def contacts(self, env_ids: Tensor) -> ContactRows:
-        """By contact_force; contacts are brought into the order of the worlds."""
+        """By contact_force; contacts are sorted by world."""
         with self._evaluated() as data:
             found = min(int(data.nacon.numpy()[0]), data.naconmax)
             ids = wp.array(np.arange(found), dtype=int)
@@ -109,7 +109,7 @@ class WarpOnDemand(OnDemand):
             }  # fmt: skip
             rows = {name: array.numpy()[:found] for name, array in columns.items()}
             rows["force"] = force.numpy()
-            if len(rows["flex"]) < found:  # Warp keeps none for a model without
+            if len(rows["flex"]) < found:  # Warp has none for a model without flexes
                 rows["flex"] = np.full((found, 2), -1)
         chosen = _in_order(rows, env_ids.cpu().numpy())
         table = {name: [values[chosen]] for name, values in rows.items()}
@@ -118,7 +118,7 @@ class WarpOnDemand(OnDemand):
     def cast(
         self, origins: Tensor, directions: Tensor, to: RayFilter, normals: bool
     ) -> RayHits:
-        """By rays, which computes the normals anyway."""
+        """By rays, which always computes the normals."""
         del normals
         engine, rays = self._engine, origins.shape[1]
         with wp.ScopedDevice(engine.warp_device):
@@ -145,7 +145,7 @@ class WarpOnDemand(OnDemand):
             )
 
     def _model(self, to: RayFilter) -> Any:
-        """The model, with the geoms that can be hit in group 0 where that is needed."""
+        """Return the model, with the geoms that can be hit in group 0 if needed."""
         if to.is_open:
             return self._engine.warp_model
         key = to.geoms.tobytes()
@@ -158,7 +158,7 @@ class WarpOnDemand(OnDemand):
 
 
 def _in_order(rows: dict[str, np.ndarray], worlds: np.ndarray) -> np.ndarray:
-    """The contacts of some worlds: world by world, then by geoms and point."""
+    """Return the contacts of some worlds: world by world, then by geoms and point."""
     place = {int(world): k for k, world in enumerate(worlds)}
     known = np.flatnonzero(np.isin(rows["world"], worlds))
     keys = [

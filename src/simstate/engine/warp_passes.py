@@ -1,4 +1,4 @@
-"""WarpPasses: what MuJoCo Warp computes for all worlds, captured once on CUDA."""
+"""WarpPasses: MuJoCo Warp's computations for all worlds, captured as CUDA graphs."""
 
 # Warp and MuJoCo Warp come without type information.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -25,13 +25,13 @@ _LINKS = (mujoco.mjtEq.mjEQ_CONNECT.value, mujoco.mjtEq.mjEQ_WELD.value)
 
 
 class WarpPasses:
-    """Passes over all worlds, each a method; on CUDA, all but the first replay a graph.
+    """Passes over all worlds, one per method; on CUDA, repeated calls replay a graph.
 
     Args:
         model: the compiled scene.
         arrays: Warp's model and data.
         device: the torch device.
-        zero_quats: the quaternions that MuJoCo takes for the identity.
+        zero_quats: the quaternions that MuJoCo treats as the identity.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class WarpPasses:
         """True if `refresh` computes the mass matrix."""
 
     def forget(self) -> None:
-        """Capture graphs again: an array was replaced, or more is computed."""
+        """Discard the graphs, because an array was replaced or more is computed."""
         self._graphs.clear()
 
     def compute_mass_matrix(self) -> None:
@@ -114,7 +114,7 @@ class WarpPasses:
         """Update the velocities that connect and weld constraints read.
 
         MuJoCo Warp builds those constraints before it computes the velocities, so
-        their right-hand side would be that of whatever was evaluated last.
+        their right-hand side would be that of the previous evaluation.
         """
         if self._has_links:
             mjw.kinematics(self._model, self._data)
@@ -136,7 +136,7 @@ class WarpPasses:
             mjw.sensor_vel(model, data)
 
     def _run(self, key: str, compute: Callable[[], None]) -> None:
-        """Run on the engine's device, with zero quaternions as MuJoCo takes them."""
+        """Run on the engine's device, with zero quaternions treated as in MuJoCo."""
         if not len(self._zero_quats):
             self._launch(key, compute)
             return
@@ -157,7 +157,7 @@ class WarpPasses:
                 wp.capture_launch(self._graphs[key], stream=stream)
                 return
             with wp.ScopedStream(stream):
-                compute()  # compiles and loads what the capture will record
+                compute()  # compiles and loads the kernels that the capture records
             # CUDA does not capture on the default stream, which torch's may be.
             own = wp.ScopedStream(wp.Stream(self._warp_device))
             with own, wp.ScopedCapture() as capture:

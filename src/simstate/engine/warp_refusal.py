@@ -13,20 +13,20 @@ _OPTIONS = {
     "Dense ": "'jacobian': 'sparse'",
     "noslip ": "'noslip_iterations': 0",
 }
-"""Starts of its messages on physics options, and the entries of SceneCfg.options."""
+"""Prefixes of its messages about physics options, and entries of SceneCfg.options."""
 
 
 def refusal(error: Exception) -> ModelError:
-    """The error for a model that MuJoCo Warp refuses, with the way round."""
+    """Return the error for a model that MuJoCo Warp rejects, with the remedy."""
     text = str(error).rstrip(".")
-    remedy = "use engine='native', which takes all of MuJoCo"
+    remedy = "use engine='native', which supports all models"
     for start, option in _OPTIONS.items():
         if text.startswith(start):
             remedy = (
-                f"say otherwise in the scene, SceneCfg(options={{{option}}}), or use "
+                f"override it in the scene, SceneCfg(options={{{option}}}), or use "
                 "engine='native'"
             )
     return ModelError(
-        f"MuJoCo Warp does not take this model: {text}. Remedy: {remedy}.",
+        f"MuJoCo Warp does not support this model: {text}. Remedy: {remedy}.",
         name="warp",
     )

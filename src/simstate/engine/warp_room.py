@@ -1,10 +1,10 @@
-"""Contacts that MuJoCo Warp dropped for lack of room. Importing it loads Warp.
+"""Contacts that MuJoCo Warp dropped because a buffer was full. Loads Warp.
 
 Contacts of all worlds share one buffer; each world has a buffer of constraints.
-What does not fit is left out, and the step continues without it.
+What does not fit is dropped, and the step continues without it.
 
-The host waits for the device once for all evaluations of a step, when a caller asks
-what was lost.
+The host waits for the device once for all evaluations of a step, when a caller requests
+the losses.
 """
 
 # Warp and MuJoCo Warp come without type information.
@@ -29,30 +29,30 @@ import mujoco_warp as mjw  # isort: skip
 
 _Kind = mjw.OverflowType
 _DROPPED = int(_Kind.NEFC | _Kind.NJMAX_NNZ | _Kind.CCD | _Kind.HFIELD | _Kind.NVMAX)
-"""The kinds of overflow that Warp notes in the worlds whose contacts or constraints it
-drops. (That of the buffer for all worlds' contacts it notes in every one of them.)"""
+"""Kinds of overflow that Warp records in the worlds whose contacts or constraints it
+drops. (An overflow of the common contact buffer is recorded in every world.)"""
 _INACCURATE = {
     int(
         _Kind.EPA_HORIZON
     ): "the depth of a contact between convex shapes is inaccurate",
     int(_Kind.CONTACT_MATCH): "a contact sensor counts too few contacts",
-    int(_Kind.TACTILE): "a touch grid sees too few geoms",
+    int(_Kind.TACTILE): "a touch grid detects too few geoms",
 }
-"""Other omissions, which no setting of simstate can prevent."""
+"""Other inaccuracies, which no setting of simstate can prevent."""
 
 _POSITIONS = ("qpos", "mocap_pos", "mocap_quat")
 _UNREAD = 16
-"""Number of evaluations after which the host reads the records, since each is kept."""
+"""Number of stored evaluations after which the host reads them."""
 
 
 @dataclass(frozen=True)
 class _Evaluation:
-    """Record from which the contacts that one evaluation dropped can be found."""
+    """Record of one evaluation, from which dropped contacts can be found."""
 
     positions: dict[str, Tensor]
     counts: Tensor
-    """Contacts, and pairs of geoms that may touch, which pass through the same buffer;
-    more than fit in if some were dropped."""
+    """Number of contacts, and of pairs of geoms that may touch, which use the same
+    buffer; larger than its capacity if some were dropped."""
     worlds: Tensor
     """The world of each contact in the buffer."""
 
@@ -62,15 +62,15 @@ class Room:
 
     Args:
         model: the compiled scene.
-        warp_model: the same as MuJoCo Warp has it, with per-world parameters.
-        data: the arrays that contacts and constraints are put into.
+        warp_model: the same model in MuJoCo Warp, with per-world parameters.
+        data: the arrays of contacts and constraints.
     """
 
     def __init__(self, model: mujoco.MjModel, warp_model: Any, data: Any) -> None:
         self._model = model
         self._warp_model = warp_model
         self._data = data
-        with torch.inference_mode(False):  # written to later on
+        with torch.inference_mode(False):  # they are written later
             self._bits = _view(data.overflow)
             self._rows = _view(data.nefc)
             self._lost = torch.zeros_like(self._bits, dtype=torch.bool)
@@ -81,7 +81,7 @@ class Room:
         self._most_contacts = 0
 
     def clear(self) -> None:
-        """Forget what was dropped so far."""
+        """Reset the records."""
         self._bits.zero_()
         self._lost.zero_()
         self._unread.clear()
@@ -89,14 +89,14 @@ class Room:
         self._most_contacts = 0
 
     def positions(self) -> dict[str, Tensor]:
-        """A copy of what contacts follow from, to be given to `look`."""
+        """Return a copy of the positions that determine contacts, for `look`."""
         return {name: _view(getattr(self._data, name)).clone() for name in _POSITIONS}
 
     def look(self, positions: dict[str, Tensor]) -> None:
         """Record what was dropped in a pass that started at these positions.
 
-        What lies in a world's own buffers is found on the device; that of the common
-        one when the host looks.
+        Overflows of a world's own buffers are detected on the device, those of the
+        common buffer when the host reads the records.
         """
         data = self._data
         self._lost |= (self._bits & _DROPPED) != 0
@@ -116,7 +116,7 @@ class Room:
         return self._lost
 
     def _read(self) -> None:
-        """Read all records since the last time at once."""
+        """Read all new records at once."""
         if not self._unread:
             return
         unread, self._unread = self._unread, []
@@ -129,14 +129,14 @@ class Room:
                 self._lost |= self._lost_contacts(each, 2 * int(counts.max()))
 
     def _nonzeros(self) -> Tensor:
-        """The entries of the constraints' Jacobian; shape (num_envs,)."""
+        """Return the number of entries of the constraint Jacobian; (num_envs,)."""
         efc, rows = self._data.efc, self._rows.clamp(max=self._data.njmax)
         last = (rows - 1).clamp(min=0).to(torch.int64)[:, None]
         ends = _view(efc.J_rowadr).gather(1, last) + _view(efc.J_rownnz).gather(1, last)
         return torch.where(rows > 0, ends[:, 0], 0)
 
     def _lost_contacts(self, evaluation: _Evaluation, room: int) -> Tensor:
-        """The worlds that have more contacts where there is room for all of them."""
+        """Return the mask of worlds that have more contacts in a larger buffer."""
         num_envs = self._data.nworld
         with wp.ScopedDevice(self._data.nacon.device):
             while True:
@@ -163,20 +163,20 @@ class Room:
         return counted[0] > counted[1]
 
     def remedy(self) -> str:
-        """Describe what was dropped, and an engine with 1.5 times the required room."""
+        """Describe the loss, and an engine with 1.5 times the required capacity."""
         contacts = max(self._most_contacts, self._data.naconmax) / self._data.nworld
         rows = max(int(self._rows.max()), self._data.njmax)
         return (
-            "MuJoCo Warp ran out of room and dropped contacts or constraints; give it "
-            "more, such as engine=WarpCfg("
+            "MuJoCo Warp's buffers were full, and it dropped contacts or constraints; "
+            "increase them, for example engine=WarpCfg("
             f"contacts_per_world={math.ceil(1.5 * contacts)}, "
             f"constraints_per_world={math.ceil(1.5 * rows)})"
         )
 
     def report(self, env_ids: Tensor | None) -> bool:
-        """Warn, with the worlds, of what was dropped or is inaccurate in these ones.
+        """Warn about what was dropped or is inaccurate in these worlds.
 
-        Returns whether anything was dropped.
+        Return True if anything was dropped.
         """
         self._read()
         if self._is_well:
@@ -196,11 +196,11 @@ class Room:
 
 
 def _in_worlds(mask: np.ndarray) -> str:
-    """The first words of a warning: how many worlds it is about, and which."""
+    """Return the start of a warning, with the number and ids of the worlds."""
     worlds = np.flatnonzero(mask)
     return f"In {len(worlds)} of {len(mask)} worlds ({listed(worlds, 10)})"
 
 
 def _view(array: Any) -> Tensor:
-    """A tensor on the memory of a Warp array."""
+    """Return a tensor on the memory of a Warp array."""
     return wp.to_torch(array, requires_grad=False)

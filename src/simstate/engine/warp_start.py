@@ -1,4 +1,4 @@
-"""Starting Warp quietly. Importing this module loads Warp."""
+"""Silent initialisation of Warp. Importing this module loads Warp."""
 
 # Warp comes without type information.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -19,9 +19,9 @@ wp.config.log_level = wp.LOG_WARNING  # before it is initialised: no banner
 
 
 def initialise(device: torch.device) -> None:
-    """Start Warp; that there is no CUDA driver is no news to a user of the CPU.
+    """Initialise Warp; on the CPU, hide its message about a missing CUDA driver.
 
-    Warp's C code writes that to standard error whatever the log level is.
+    Warp's C code writes it to standard error at any log level.
     """
     if device.type != "cpu":
         wp.init()

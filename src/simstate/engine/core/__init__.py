@@ -1,11 +1,11 @@
 """The compiled core of the native engine: C that runs on the worlds of a batch.
 
-It is optional. Where it was not built, or was built for another MuJoCo, or with
+It is optional. If it was not built, or was built for another MuJoCo, or with
 `SIMSTATE_CORE=0` in the environment, the engine runs on `mujoco.batch` instead: the
-same bits, more slowly. `simstate --version` says which of the two is in use.
+same bits, but slower. `simstate --version` states which of the two is used.
 
-The core writes into arrays past the counters that tell freshness of writes; each
-function here says which arrays those are.
+The core writes into arrays without changing the counters that freshness relies on; each
+function here states which arrays it writes.
 """
 
 from __future__ import annotations

@@ -21,13 +21,13 @@ def connect(
     """Take the addresses of SYMBOLS, a check of callbacks, and libmujoco's timer."""
 
 def jacobians(sizes: tuple[int, int, int, int, int], arrays: Arrays, /) -> None:
-    """Jacobians of points; sizes are worlds, points, dofs, elements, bodies.
+    """Compute Jacobians of points, of sizes worlds, points, dofs, elements, bodies.
 
     Arrays are cdof, positions, subtree_com, moves, elements, bodies, roots, the result.
     """
 
 def entries(sizes: tuple[int, int, int], arrays: Arrays, /) -> None:
-    """Entries of rows; sizes are worlds, numbers in a row, entries.
+    """Copy entries of rows, of sizes worlds, components of a row, entries.
 
     Arrays are rows, places and the result.
     """
@@ -43,22 +43,29 @@ def uniform(
     out: Array,
     /,
 ) -> None:
-    """The next numbers of some streams: 53 bits times scale, plus low."""
+    """Draw the next numbers of some streams: 53 bits times scale, plus low.
+
+    Rows select streams, None: all. Counts rise by `columns`; out is (streams, columns).
+    """
 
 def free_bodies(num_worlds: int, arrays: Arrays, /) -> None:
-    """18 numbers of each world: centre of mass, its velocity, rates, attitude.
+    """Compute 18 values per world: centre of mass, its velocity, rates, attitude.
 
     Arrays are qpos, qvel, com and the result.
     """
 
 def body_loads(num_worlds: int, turned: bool, arrays: Arrays, /) -> bool:
-    """6 numbers of each world: force and moment along the world's axes.
+    """Write force and moment along world axes, 6 values per world.
 
-    Arrays are qpos, force, moment and the result.
+    Arrays are qpos, force, moment and the result; `turned` loads are along body axes.
+    Return True if all values are finite.
     """
 
 def field_offset(name: str, /) -> tuple[int, int] | None:
-    """Offset in mjData of a field's pointer; 1 if it is that of the number itself."""
+    """Return the offset of a field's pointer in mjData, and 0.
+
+    Of a scalar it is the offset of the number itself, and 1; None: no such field.
+    """
 
 class Batch:
     def __new__(
@@ -66,7 +73,10 @@ class Batch:
     ) -> Batch: ...
     def describe(self) -> dict[str, int]: ...
     def output(self, name: str) -> tuple[int, int] | None:
-        """Address and bytes a world; the field is then copied out of each call."""
+        """Copy a field out of each call from now on; return address and bytes a world.
+
+        None: no such field.
+        """
     def expand(self, name: str) -> tuple[int, int] | None: ...
     def needs_everything(self) -> bool: ...
     def error(self, world: int) -> str: ...
@@ -75,7 +85,8 @@ class Batch:
     def evaluate_kept(self, ids: Array | None, after_constraints: bool, /) -> int: ...
     def watched_step(
         self, ids: Array | None, n: int, contacts: tuple[Contacts, ...], /
-    ) -> int: ...
+    ) -> int:
+        """Return the flags 1 (an invalid world), 2 (a warning) and 4 (an error)."""
     def rollout(
         self,
         ids: Array | None,
@@ -85,9 +96,16 @@ class Batch:
         fields: tuple[tuple[str, Array], ...],
         /,
     ) -> int:
-        """Controls are (worlds or 1, n, nu), fields (samples, worlds, …)."""
+        """Advance by n steps under controls; return flags as `watched_step` does.
+
+        Controls are (worlds or 1, n, nu) or None, samples the steps after which fields,
+        names with arrays (samples, worlds, …), are recorded.
+        """
     def watch(self, limit: float, arrays: Arrays, /) -> None:
-        """Arrays are columns, counts, bad and risen; see `StepWatch`."""
+        """Set what each step is checked for; see `StepWatch`.
+
+        Arrays are the first and last column of each range, counts, bad and risen.
+        """
     def fused_step(
         self, ids: Array | None, n: int, contacts: tuple[Contacts, ...], /
     ) -> int: ...
@@ -106,12 +124,18 @@ class Batch:
         arrays: Arrays,
         /,
     ) -> int:
-        """Out is (worlds, widths, columns, rows), switched (worlds, columns)."""
+        """Differentiate steps of all worlds; return the number of worlds that failed.
+
+        Arrays are out (worlds, widths, columns, rows) and switched (worlds, columns).
+        """
     def signatures(self, out: Array, /) -> int: ...
     def ray(
         self, ids: Array | None, num_rays: int, flg_static: bool, arrays: Arrays, /
     ) -> int:
-        """Arrays are pnt, vec, geomgroup, bodyexclude, dist, geomid and normal."""
+        """Cast rays; return the number of worlds that failed.
+
+        Arrays are pnt, vec, geomgroup, bodyexclude, dist, geomid and normal.
+        """
     def carried_rays(
         self,
         sizes: tuple[int, int, int, int],
@@ -120,8 +144,10 @@ class Batch:
         arrays: Arrays,
         /,
     ) -> int:
-        """Sizes are the numbers of parents and rays, their kind, the alignment.
+        """Cast rays of parents; return the number of worlds that failed.
 
+        Sizes are the number of parents, the number of rays of each, the kind of the
+        parents and the alignment; `pos` is the origin of the rays in a parent.
         Arrays are parents, origins, directions, geom_group, distance, geom, height and
         normal.
         """
@@ -134,7 +160,8 @@ class Integrator:
     def __new__(cls, batch: Batch, description: dict[str, Any]) -> Integrator: ...
     def step(
         self, ids: Array | None, n: int, h: float, refresh: bool, calls: Calls | None, /
-    ) -> int: ...
+    ) -> int:
+        """Take n steps of size h [s]; return flags as `Batch.watched_step` does."""
     def run(
         self,
         ids: Array | None,
@@ -145,7 +172,17 @@ class Integrator:
         calls: Calls | None,
         /,
     ) -> int:
-        """One step of these sizes, or, with a budget, adaptive steps over a span."""
+        """Advance worlds; return the number of worlds that failed.
+
+        Args:
+            ids: the worlds; None: all.
+            span: time to cover by adaptive steps [s]; ignored if there are sizes.
+            sizes: size of one step of each world [s], (num_worlds,); None: `span`.
+            budget: most evaluations of a world. 0: one step of exactly `sizes`, with
+                any error; otherwise steps meet their tolerances, and sizes are limits.
+            refresh: also update positions and velocities, and copy outputs.
+            calls: what is called before each evaluation; None: nothing.
+        """
 
 class Reads:
     def __new__(

@@ -33,18 +33,18 @@ _FAILED = Seen.FAILED.value
 class CoreBatch:
     """`nsim` worlds of a copy of a model, on `nthread` threads.
 
-    What it shares with `mujoco.batch.Batch` has the same names, meaning and bits: rows
-    of mjSTATE_INTEGRATION in `state`, live outputs by `bind`, per-world parameters by
-    `expand`. A step that ends with the velocity stage computes only what the bound
-    fields need: positions, velocities and their sensors, but not the mass matrix,
-    contacts and forces, unless a bound field or a sensor depends on those.
+    Methods that it shares with `mujoco.batch.Batch` have the same names, meaning and
+    bits: rows of mjSTATE_INTEGRATION in `state`, live outputs by `bind`, per-world
+    parameters by `expand`. A step that ends with the velocity stage computes only what
+    the bound fields need: positions, velocities and their sensors, but not the mass
+    matrix, contacts and forces, unless a bound field or a sensor depends on those.
 
     Args:
         model: the model; the batch copies it.
         nsim: the number of worlds.
-        nthread: threads, the caller's included; 0: one for each CPU.
-        persistent: keep one mjData for each world, at some 15 MB of address space each;
-            sleeping bodies need it.
+        nthread: number of threads, including the caller's; 0: one per CPU.
+        persistent: keep one mjData per world, at about 15 MB of address space each;
+            required by sleeping bodies.
     """
 
     def __init__(
@@ -78,15 +78,15 @@ class CoreBatch:
 
     @cached_property
     def _template(self) -> mujoco.MjData:
-        """An MjData, for the shapes and types of fields."""
+        """An MjData that provides the shapes and types of fields."""
         return mujoco.MjData(self.model)
 
     def _array(self, address: int, shape: tuple[int, ...], kind: str) -> Array:
-        """An array on the batch's memory, which it keeps alive."""
+        """Return an array on the batch's memory, which it keeps alive."""
         return np.asarray(_Memory(self.core, address, shape, kind))
 
     def bind(self, name: str) -> Array:
-        """A live field of mjData; shape (nsim, …). Outputs are read-only."""
+        """Return a live field of mjData; shape (nsim, …). Outputs are read-only."""
         if name in STATE_FIELDS:
             rows = self.state[:, self._columns[name]]
             if name == "time":
@@ -96,7 +96,7 @@ class CoreBatch:
             found = self.core.output(name)
             if found is None:
                 raise InvalidInputError(
-                    f"{name!r} is no field of mjData that can be bound.", name=name
+                    f"{name!r} is not a field of mjData that can be bound.", name=name
                 )
             template: Array = np.asarray(getattr(self._template, name))
             kind = np.dtype(np.int32) if template.ndim == 0 else template.dtype
@@ -106,20 +106,20 @@ class CoreBatch:
         return self._bound[name]
 
     def expand(self, name: str) -> Array:
-        """Live values of a model parameter by world; shape (nsim, …)."""
+        """Return the live values of a model parameter by world; shape (nsim, …)."""
         if name not in self._expanded:
             owner = self.model.opt if name.startswith("opt.") else self.model
             template = np.asarray(getattr(owner, name.removeprefix("opt."), None))
             found = self.core.expand(name)
             if found is None:
                 raise InvalidInputError(
-                    f"{name!r} is no field of mjModel that can differ between worlds.",
+                    f"{name!r} is not a field of mjModel that can differ by world.",
                     name=name,
                 )
             kind = template.dtype
             if name.startswith("opt."):  # stored as float64 or int32
                 kind = np.dtype(np.float64 if kind.kind == "f" else np.int32)
-            # bvh_aabb has the bodies' rows alone.
+            # bvh_aabb has only the bodies' rows.
             row = int(np.prod(template.shape[1:])) * kind.itemsize
             shape = template.shape
             if template.ndim and row:
@@ -137,17 +137,19 @@ class CoreBatch:
         """Advance by nstep × mj_step, then compute the stages up to `stage`.
 
         Writes the worlds' rows of `state`, bound fields, warnings and status, and the
-        memory of `contacts`, which look at steps up to mjSTAGE_VEL. Many substeps run
-        in several rounds, to answer Ctrl-C with all worlds at the same substep. Worlds
-        in which MuJoCo raises an error keep the state from before the round, and the
-        others end with it.
+        memory of `contacts`, which observe steps with `stage` mjSTAGE_VEL. Many
+        substeps run in several rounds, so that Ctrl-C stops all worlds at the same
+        substep. If MuJoCo raises an error in a world, that world keeps the state from
+        before the round, and all worlds stop after it.
         """
         ids = self.ids(ids)
         if stage == _VELOCITY:
             self.check(ids, self.core.fused_step(ids, nstep, contacts))
             return
         if contacts:
-            raise InvalidInputError("Contacts look at steps up to mjSTAGE_VEL.")
+            raise InvalidInputError(
+                "Contacts need a step with stage mjSTAGE_VEL.", name="contacts"
+            )
         self.check(ids, self.core.step(ids, nstep, int(stage)))
 
     def rollout(
@@ -159,13 +161,13 @@ class CoreBatch:
     ) -> int:
         """Advance worlds under controls of each time step; return flags of `Seen`.
 
-        Writes what `step` writes, and the fields after some of the steps. The bits are
-        those of one call of `step` for each.
+        Writes what `step` writes, and the fields after some of the steps. The results
+        are those of one call of `step` per time step, bit for bit.
 
         Args:
-            ids: the worlds, rising int32; None: all.
-            controls: shape (nsim or 1, steps, nu).
-            samples: numbers of steps after which fields are written, rising int32.
+            ids: the worlds, ascending int32; None: all.
+            controls: the controls; shape (nsim or 1, steps, nu).
+            samples: steps after which fields are written, ascending int32.
             fields: arrays for "qpos", "qvel", "act" or "sensordata", each of shape
                 (samples, nsim, width).
         """
@@ -184,16 +186,16 @@ class CoreBatch:
     def keep(self, name: str, array: Array, after_constraints: bool) -> None:
         """Copy a field into `array` at the end of each step from now on; (nsim, …).
 
-        It is as the last evaluation left it. `after_constraints` marks a field of
-        mj_rnePostConstraint, which then runs after each step.
+        The values are those of the last evaluation. `after_constraints` marks a field
+        of mj_rnePostConstraint, which then runs after each step.
         """
         self.core.keep(name, array, after_constraints)
 
     def evaluate_kept(self, ids: Array | None, after_constraints: bool) -> None:
-        """Run mj_forward at the current state, which writes the kept fields alone.
+        """Run mj_forward at the current state; write only the kept fields.
 
-        Without `after_constraints`, those of mj_rnePostConstraint are what mj_forward
-        after mj_resetData leaves: zero, unless a sensor needs them.
+        Without `after_constraints`, those of mj_rnePostConstraint are as after
+        mj_resetData and mj_forward: zero, unless a sensor needs them.
         """
         self.check(ids, self.core.evaluate_kept(ids, after_constraints))
 
@@ -205,10 +207,10 @@ class CoreBatch:
     def differentiate(
         self, steps: int, width: float, widths: int, by_state: bool, by_ctrl: bool
     ) -> tuple[Array, Array]:
-        """Return derivatives of the state after `steps` × mj_step; nothing moves.
+        """Return derivatives of the state after `steps` × mj_step, without stepping.
 
-        By centred differences of tangent states (displacements of qpos, qvel, act) as
-        mjd_transitionFD takes them, at `width` and, for two widths, at twice that.
+        They are centred differences of tangent states (displacements of qpos, qvel,
+        act) as in mjd_transitionFD, at `width` and, for two widths, at twice that.
 
         Returns:
             The derivatives by the state, then by the controls, (widths, nsim, 2 nv +
@@ -226,20 +228,20 @@ class CoreBatch:
         return out.transpose(1, 0, 3, 2), switched
 
     def signatures(self) -> Array:
-        """Return a number for the active constraints of each world; int64, (nsim,).
+        """Return a hash of the active constraints of each world; int64, (nsim,).
 
-        Contacts, limits, friction states and saturated actuators at the current state.
+        It covers contacts, limits, friction states and saturated actuators.
         """
         out = np.empty(self.nsim, np.int64)
         self.check(None, self.core.signatures(out))
         return out
 
     def error(self, world: int) -> str:
-        """The message of the error that a world's last call raised, or ''."""
+        """Return the message of the error that a world's last call raised, or ''."""
         return self.core.error(world)
 
     def get_model(self, world: int) -> mujoco.MjModel:
-        """A copy of the model with the parameters of one world."""
+        """Return a copy of the model with the parameters of one world."""
         self._check_world(world)
         model = copy.copy(self.model)
         self.core.get_model(world, model._address)
@@ -255,10 +257,10 @@ class CoreBatch:
         ids: Array | None = None,
         normal: bool = False,
     ) -> tuple[Array, ...]:
-        """Distances and geoms that rays hit, as mj_ray; each (n, rays).
+        """Return distances and geoms of the hits of rays, as mj_ray; each (n, rays).
 
-        Origins and directions are broadcast to (n, rays, 3), world axes; a miss is −1.
-        With `normal` also the surface normals, (n, rays, 3).
+        Origins and directions are broadcast to (n, rays, 3), world axes [m]; a miss is
+        −1. With `normal`, also return the surface normals, (n, rays, 3).
         """
         ids = self.ids(ids)
         n = self.nsim if ids is None else len(ids)
@@ -288,7 +290,7 @@ class CoreBatch:
             raise simulation_error(error) from error
 
     def ids(self, ids: ArrayLike | None) -> Array | None:
-        """Rising int32 ids; None for all."""
+        """Return ids or a mask of worlds as int32 ids; None for all."""
         if ids is None:
             return None
         array = np.asarray(ids)
@@ -297,7 +299,7 @@ class CoreBatch:
                 raise InvalidInputError(
                     f"A mask of worlds must have shape ({self.nsim},), got "
                     f"{array.shape}.",
-                    name="mask",
+                    name="ids",
                 )
             array = np.flatnonzero(array)
         return np.ascontiguousarray(array, np.int32)
@@ -310,7 +312,7 @@ class CoreBatch:
 
 
 class _Memory:
-    """Memory of a batch as NumPy takes it; the array keeps the batch alive."""
+    """Memory of a batch with NumPy's array interface, which keeps the batch alive."""
 
     def __init__(
         self, owner: object, address: int, shape: tuple[int, ...], kind: str
@@ -327,13 +329,13 @@ class _Memory:
 def _whole_numbers(
     what: str, values: ArrayLike, shape: tuple[int, ...], low: int, high: int
 ) -> Array:
-    """Whole numbers from low to below high, broadcast, as int32."""
+    """Return integers in [low, high), broadcast, as int32; raise for others."""
     array = np.asarray(values)
     if array.dtype.kind not in "iu" or (
         array.size and not (low <= array.min() and array.max() < high)
     ):
         raise InvalidInputError(
-            f"{what} must be whole numbers from {low} to {high - 1}, got {values!r}.",
+            f"{what} must be integers from {low} to {high - 1}, got {values!r}.",
             name=what,
         )
     return np.ascontiguousarray(np.broadcast_to(array, shape), np.int32)

@@ -37,23 +37,24 @@ static int look(const batch_object* self) {
 /* watch(limit, (columns, counts, bad, risen)): what every step looks at from now on. */
 PyObject* core_set_watch(batch_object* self, PyObject* args) {
   PyObject* arrays;
-  core_watch* w = &self->watch;
+  core_watch w = {0};
   Py_ssize_t n = self->num_worlds, sides;
   Py_ssize_t nstate = lib.mjb_nstate(self->batch);
-  if (!PyArg_ParseTuple(args, "dO", &w->limit, &arrays)) return NULL;
-  core_release(&w->views);
+  if (!PyArg_ParseTuple(args, "dO", &w.limit, &arrays)) return NULL;
   const core_entry entry[] = {
-      CORE_IDS("columns", -1, 0, &w->range, nstate + 1, &sides),
-      CORE_OUT("counts", 'i', n * mjNWARNING, &w->counts),
-      CORE_OUT("bad", 'B', n, &w->bad),
-      CORE_OUT("risen", 'B', n * mjNWARNING, &w->risen),
+      CORE_IDS("columns", -1, 0, &w.range, nstate + 1, &sides),
+      CORE_OUT("counts", 'i', n * mjNWARNING, &w.counts),
+      CORE_OUT("bad", 'B', n, &w.bad),
+      CORE_OUT("risen", 'B', n * mjNWARNING, &w.risen),
   };
-  if (CORE_TAKE_ALL(&w->views, arrays, entry)) {
-    w->num_ranges = (int)(sides / 2);
-    Py_RETURN_NONE;
+  if (!CORE_TAKE_ALL(&w.views, arrays, entry)) {
+    core_release(&w.views); /* the earlier watch stays */
+    return NULL;
   }
-  core_release(&w->views);
-  return NULL;
+  w.num_ranges = (int)(sides / 2);
+  core_release(&self->watch.views);
+  self->watch = w;
+  Py_RETURN_NONE;
 }
 
 /* Counts the warnings so far. */

@@ -1,4 +1,4 @@
-"""Memory of contact sensors over the time steps, updated by the core while it steps."""
+"""Memory of contact sensors over time, updated by the core during steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SLOTS = (
     "air_time", "contact_time", "last_air_time", "last_contact_time",
     "greatest_force",
 )  # fmt: skip
-"""The memory of each element, in the order that the core takes it."""
+"""The memory of each element, in the order that the core expects."""
 
 
 def make_contacts(
@@ -33,20 +33,20 @@ def make_contacts(
     slots: Mapping[str, Array],
     shown: tuple[Array, Array, Array],
 ) -> _core.Contacts:
-    """One contact sensor; a step of the batch that gets it writes into its memory.
+    """Return a contact sensor of the core; steps that receive it write its memory.
 
     Args:
         batch: the worlds.
-        sensors: MuJoCo's sensors of net forces, −1: none; of shape (elements, others).
-        columns: where the force of each begins in sensordata; of the same shape.
-        singles: MuJoCo's sensors of the strongest contacts; of the same shape.
-        threshold: a net force above it counts as touching [N].
-        every_step: whether it looks at each step of a call, or at the last alone.
+        sensors: MuJoCo's sensors of net forces, −1: none; shape (elements, others).
+        columns: first column of each force in sensordata; same shape.
+        singles: MuJoCo's sensors of the strongest contacts; same shape.
+        threshold: net force above which an element is in contact [N].
+        every_step: True to observe each step of a call, False only the last.
         slots: the live memory by name, SLOTS, float64, (num_worlds, elements), and
             force_history_w (num_worlds, past, elements, 3).
-        shown: what the evaluations of a scheme of simstate's have shown so far: the
-            latest net force by each element, (num_worlds, elements, 3); the greatest
-            of the call and whether an element touched, (num_worlds, elements).
+        shown: results of the evaluations of simstate's schemes so far: the latest net
+            force of each element, (num_worlds, elements, 3); the largest of the call
+            and whether an element was in contact, (num_worlds, elements).
     """
     past = slots["force_history_w"].shape[1]
     return library.module().Contacts(

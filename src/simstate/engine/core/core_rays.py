@@ -19,19 +19,19 @@ _KINDS: tuple[ParentKind, ...] = ("body", "site", "geom")
 
 @dataclass(frozen=True, eq=False)
 class CarriedRays:
-    """Rays that are the same in the axes of each parent in all worlds."""
+    """Rays that are fixed relative to each parent, the same in all worlds."""
 
     kind: ParentKind
     parents: Array
     """Ids of the elements that carry the rays, int32; (parents,)."""
     alignment: Alignment
-    """Along the parent's axes, its heading, or the world's axes."""
+    """Axes of the rays: the parent's, its heading's, or the world's."""
     pos: tuple[float, float, float]
-    """From the parent's origin, in the parent's axes [m]."""
+    """Position of the sensor from the parent's origin, parent's axes [m]."""
     origins: Array
-    """From there, in the aligned axes [m], float64; (rays, 3)."""
+    """Origins from the sensor, in the aligned axes [m], float64; (rays, 3)."""
     directions: Array
-    """Unit directions in these axes, float64; (rays, 3)."""
+    """Unit directions in the aligned axes, float64; (rays, 3)."""
     geoms: Array
     """True for geoms that can be hit; bool, (ngeom,)."""
     max_distance: float
@@ -43,9 +43,9 @@ class Hits:
     """Hits of the rays in each world, by parent; (num_worlds, parents·rays, …)."""
 
     distance: Array
-    """As mj_ray, −1: nothing [m]."""
+    """Distance as in mj_ray [m]; −1: no hit."""
     geom: Array
-    """The geom, −1: none; int32."""
+    """Id of the geom, int32; −1: none."""
     height: Array
     """Depth of the hit, or of the end of the ray, below the parent's origin [m]."""
     normal: Array | None
@@ -53,7 +53,7 @@ class Hits:
 
 
 def cast(batch: CoreBatch, rays: CarriedRays, with_normals: bool) -> Hits:
-    """Cast them from the present state; writes nothing that others read."""
+    """Cast the rays at the present state; no readable value is changed."""
     shape = (batch.nsim, len(rays.parents) * len(rays.origins))
     distance, height = np.empty(shape), np.empty(shape)
     geom = np.empty(shape, np.int32)

@@ -1,4 +1,4 @@
-"""Random numbers of all worlds in one C pass: the bits of `simstate.world.random`."""
+"""Random numbers of all worlds in one C pass, as in `simstate.world.random`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def uniform(
     low: float,
     high: float,
 ) -> NDArray[np.float64]:
-    """Numbers spread evenly over [low, high); shape (n, columns).
+    """Return uniform random numbers in [low, high); shape (n, columns).
 
-    `streams` are seed, world and count of each world, int64; writes the last. `rows`
-    are int64 ids of the worlds that draw, each once; None: all.
+    `streams` are seed, world and count of each world, int64; the count is written.
+    `rows` are int64 ids of the worlds that draw, without repetition; None: all.
     """
     count = len(streams[0]) if rows is None else len(rows)
     out = np.empty((count, columns))

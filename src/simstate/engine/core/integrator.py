@@ -1,4 +1,4 @@
-"""Runge-Kutta schemes in C: all stages of a world in one call, without Python."""
+"""Runge-Kutta schemes in C: all stages of a world in one call."""
 
 from __future__ import annotations
 
@@ -31,62 +31,62 @@ if TYPE_CHECKING:
 _MECHANICS = ("qpos", "qvel", "act", "mass")
 _FAILED = Seen.FAILED.value
 _BUDGET = 20_000
-"""Evaluations of a world until Python may answer Ctrl-C."""
+"""Maximum number of evaluations of a world before Python checks for Ctrl-C."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a world could not meet its tolerance."""
+    """The step at which a world could not meet its tolerance."""
 
     time: float
     """Time that was reached [s]."""
     step: float
-    """The last step that it tried [s]."""
+    """Size of the last attempted step [s]."""
     error: float
     """The error of that step in units of the tolerance."""
     block: str
     """The block of the state with that error."""
     element: int
-    """Its number in the block, by dof."""
+    """Its index in the block, by dof."""
 
 
 @dataclass(frozen=True, eq=False)
 class EvaluationCalls:
-    """Python that is called before each evaluation of the dynamics."""
+    """A Python function that is called before each evaluation of the dynamics."""
 
     function: Callable[[int, int, int], None]
-    """`function(segment, problem, world)`. From segment 0 to `count` − 1, it writes the
-    inputs of all worlds; with segment `count`, after an evaluation, the rates of
-    processes and nothing of the state. The problem is 0 at first. If the inputs that it
-    wrote in a world are not finite (1), or if it wrote anything else of the state (2),
-    the state is restored and it is called again: it should raise, and may return if the
-    world has diverged."""
+    """`function(segment, problem, world)`. For segments 0 to `count` − 1, it writes the
+    inputs of all worlds; for segment `count`, after an evaluation, the rates of
+    processes, and no part of the state. The problem is 0 at first. If the inputs that
+    it wrote in a world are not finite (1), or if it wrote any other part of the state
+    (2), the state is restored and it is called again: it should raise, or return if
+    the world has diverged."""
     inputs: slice
-    """The columns of the state that it may write; restored after each evaluation."""
+    """Columns of the state that it may write; restored after each evaluation."""
     count: int
     """Number of calls at each evaluation; loads are evaluated between them, by their
     `segment`."""
 
 
 class Integrator:
-    """A scheme of fixed step over qpos, qvel, act, masses and processes.
+    """A fixed-step scheme for qpos, qvel, act, masses and processes.
 
-    It does what `simstate.integrate`'s stepper does without Python's force models:
-    activations are clamped and a warm start is kept at each step's end.
+    It does what the stepper of `simstate.integrate` does without Python force models:
+    activations are clamped and the warm start is stored at the end of each step.
 
     Args:
         batch: the worlds.
         tableau: the scheme.
         attitude: "lie", "high_order" or "manifold".
         loads: force models that are evaluated at each stage.
-        processes: further numbers of the state, moving frames among them.
-        masses: the masses' arrays, if masses flow.
-        contacts: what looks at the contacts of each evaluation and notes each step.
-        evaluations: counts of evaluations to add to, (num_worlds,); None: own ones.
+        processes: additional state variables, including moving frames.
+        masses: arrays of the masses, if masses change.
+        contacts: observers of the contacts of each evaluation and of each step.
+        evaluations: counters of evaluations, (num_worlds,); None: new ones.
 
     With `calls`, the steps run one evaluation of all worlds at a time, and Python is
-    called before each. Derived fields are those of the last evaluation afterwards if
-    there are rates that Python writes, else as documented.
+    called before each. If Python writes rates, derived fields are afterwards those of
+    the last evaluation, else as documented for `step`.
     """
 
     def __init__(
@@ -140,9 +140,9 @@ class Integrator:
         """Advance by n steps of h seconds; return flags of `Seen`.
 
         Writes time, qpos, qvel, act and qacc_warmstart of the worlds' rows, processes,
-        masses with what follows from them, `evaluations`; and with `refresh` the bound
-        fields: positions and velocities at the new state, the others of the last stage.
-        A mass that runs out stays, and is noted in `masses.empty`.
+        masses and the parameters that depend on them, `evaluations`; and with `refresh`
+        the bound fields: positions and velocities at the new state, the others of the
+        last stage. A mass that would run out is kept, and marked in `masses.empty`.
         """
         if ids is not None:
             ids = self.batch.ids(ids)
@@ -158,7 +158,7 @@ class Integrator:
         refresh: bool = True,
         calls: EvaluationCalls | None = None,
     ) -> None:
-        """Take one step of each world's own size [s], float64, (num_worlds,).
+        """Take one step of size h in each world [s]; float64, (num_worlds,).
 
         Writes what `step` writes.
         """
@@ -167,7 +167,7 @@ class Integrator:
 
 
 class AdaptiveIntegrator(Integrator):
-    """A pair whose steps each world chooses for itself, to meet tolerances.
+    """An embedded pair with adaptive steps in each world, to meet tolerances.
 
     Args:
         batch: the worlds.
@@ -176,14 +176,14 @@ class AdaptiveIntegrator(Integrator):
         atol: absolute tolerances by block: "qpos", "qvel", "act", "mass", and the names
             of processes; each a number, or one for each dof.
         rtol: relative tolerances, likewise.
-        min_step: the least step [s] before a world counts as stuck.
-        max_step: the greatest step [s].
+        min_step: minimum step [s]; a world that needs a smaller one is stuck.
+        max_step: maximum step [s].
         touching: pairs of geoms that can touch, int32, (n, 2).
-        can_touch: True if a contact or a limit may begin within a step.
-        loads: as of `Integrator`.
-        processes: as of `Integrator`.
-        masses: as of `Integrator`.
-        contacts: as of `Integrator`; they note each call of `advance` as one step.
+        can_touch: True if a contact or a limit may become active within a step.
+        loads: as in `Integrator`.
+        processes: as in `Integrator`.
+        masses: as in `Integrator`.
+        contacts: as in `Integrator`; a call of `advance` counts as one step.
     """
 
     def __init__(
@@ -212,11 +212,11 @@ class AdaptiveIntegrator(Integrator):
         """The blocks of the state with separate tolerances."""
         n = batch.nsim
         self.step_size = np.zeros(n)
-        """The step that each world would try next [s]; 0: not known yet."""
+        """Size of the next step to attempt in each world [s]; 0: unknown."""
         self.accepted = np.zeros(n, np.int64)
         """Steps taken so far; shape (num_worlds,)."""
         self.rejected = np.zeros(n, np.int64)
-        """Steps thrown away so far; shape (num_worlds,)."""
+        """Steps rejected so far; shape (num_worlds,)."""
         self.stuck = np.zeros(n, bool)
         """Worlds that could not meet their tolerance in the last call."""
         self._start, self._elapsed = np.zeros(n), np.zeros(n)
@@ -252,7 +252,7 @@ class AdaptiveIntegrator(Integrator):
         model: mujoco.MjModel,
         widths: Mapping[str, int],
     ) -> Array:
-        """The tolerances of all blocks one after the other, float64."""
+        """Return the concatenated tolerances of all blocks, float64."""
         for name in given:
             if name not in self.blocks:
                 raise unknown_name(
@@ -291,10 +291,10 @@ class AdaptiveIntegrator(Integrator):
         refresh: bool = True,
         calls: EvaluationCalls | None = None,
     ) -> NDArray[np.bool_] | None:
-        """Advance by `span` seconds; the mask of worlds that are stuck, or None.
+        """Advance by `span` seconds; return the mask of worlds that are stuck, or None.
 
         Writes what `step` writes, and `step_size`, `accepted`, `rejected`, `stuck`. A
-        world that is stuck is somewhere on its way: put it back.
+        stuck world has advanced by a part of the span: the caller must restore it.
         """
         self._run(ids, span, None, refresh, calls)
         return self.stuck if self.stuck.any() else None
@@ -306,10 +306,10 @@ class AdaptiveIntegrator(Integrator):
         refresh: bool = True,
         calls: EvaluationCalls | None = None,
     ) -> tuple[Array, NDArray[np.bool_]]:
-        """Take one step of each world that meets its tolerance, at most `limit` [s].
+        """Take one step in each world that meets its tolerance, at most `limit` [s].
 
-        Returns how long it was, and the mask of worlds that are stuck; (num_worlds,)
-        each. Writes what `advance` writes.
+        Return the sizes of the steps [s] and the mask of worlds that are stuck,
+        (num_worlds,) each. Writes what `advance` writes.
         """
         self._elapsed[:] = 0.0
         self._run(ids, 0.0, limit, refresh, calls)
@@ -323,7 +323,7 @@ class AdaptiveIntegrator(Integrator):
         refresh: bool,
         calls: EvaluationCalls | None,
     ) -> None:
-        """Call the core until no world has been left on its way."""
+        """Call the core until all worlds are finished or stuck."""
         budget, row = _budget(calls), _row(calls)
         ids = self.batch.ids(ids)
         rows = slice(None) if ids is None else ids
@@ -339,14 +339,14 @@ class AdaptiveIntegrator(Integrator):
             ids = np.flatnonzero(self._unfinished).astype(np.int32)
 
     def failure(self, world: int) -> Failure:
-        """Why a world is stuck."""
+        """Return the reason why a world is stuck."""
         time, step, error = (float(x) for x in self._failure[world])
         block, element = (int(x) for x in self._failure_at[world])
         return Failure(time, step, error, self.blocks[block], element)
 
 
 def _row(calls: EvaluationCalls | None) -> _core.Calls | None:
-    """Return what the compiled module takes."""
+    """Return the arguments for the compiled module."""
     if calls is None:
         return None
     first, end = calls.inputs.start, calls.inputs.stop
@@ -354,5 +354,5 @@ def _row(calls: EvaluationCalls | None) -> _core.Calls | None:
 
 
 def _budget(calls: EvaluationCalls | None) -> int:
-    """Evaluations of a world in one call of C; one that calls Python can break."""
+    """Return the number of evaluations per C call; unlimited if it calls Python."""
     return _BUDGET if calls is None else 2**62

@@ -1,4 +1,4 @@
-"""The compiled module, as the fronts of the core take it."""
+"""Access to the compiled module for the Python interface of the core."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ __all__ = ["SWITCH", "description", "field_offset", "is_available", "module"]
 
 
 def field_offset(name: str) -> tuple[int, int] | None:
-    """Return where mjData has a field, as the compiled module knows it."""
+    """Return the offset of a field in mjData, as the compiled module knows it."""
     return module().field_offset(name)

@@ -1,7 +1,6 @@
-"""Matrices of joint space in one C pass over the worlds.
+"""Joint-space matrices in one C pass over the worlds.
 
-The formulas are those of `simstate.entity.dynamics`; tests hold the two against each
-other.
+The formulas are those of `simstate.entity.dynamics`; tests compare the two.
 """
 
 from __future__ import annotations
@@ -19,29 +18,29 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Points that move with bodies; int32, shape (points,) each."""
+    """Points fixed to bodies; int32, shape (points,) each."""
 
     elements: Array
     """Index of each among the positions of its kind."""
     bodies: Array
-    """The body that it moves with."""
+    """The body that each moves with."""
     roots: Array
     """body_rootid of that body."""
 
     @staticmethod
     def of(elements: ArrayLike, bodies: ArrayLike, roots: ArrayLike) -> Points:
-        """From numbers of any integer type."""
+        """Create from integers of any type."""
         return Points(*(np.array(x, np.int32) for x in (elements, bodies, roots)))
 
 
 def jacobians(
     points: Points, pos: Array, cdof: Array, subtree_com: Array, moves: Array
 ) -> Array:
-    """Jacobians (linear, angular) of points, world axes; (worlds, points, 6, dofs).
+    """Return Jacobians (linear, angular) of points; (worlds, points, 6, dofs).
 
-    `pos` (worlds, elements, 3) are positions of all elements of the kind [m], `cdof`
-    and `subtree_com` MuJoCo's fields, `moves` (bodies, dofs) is 0 where a dof does not
-    move a body. All float64, contiguous.
+    World axes. `pos` (worlds, elements, 3) are positions of all elements of the kind
+    [m], `cdof` and `subtree_com` MuJoCo's fields, `moves` (bodies, dofs) is 0 where a
+    dof does not move a body. All float64, contiguous.
     """
     worlds, dofs, count = cdof.shape[0], cdof.shape[1], len(points.elements)
     out = np.empty((worlds, count, 6, dofs))
@@ -62,7 +61,7 @@ def jacobians(
 
 
 def entries(rows: Array, places: Array) -> Array:
-    """The numbers of each row at `places`, int32, −1: zero; (worlds, *places.shape)."""
+    """Return row values at `places` (int32, −1: zero); (worlds, *places.shape)."""
     worlds, width = rows.shape
     out = np.empty((worlds, *places.shape))
     library.module().entries((worlds, width, places.size), (rows, places, out))

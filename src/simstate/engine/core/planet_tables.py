@@ -1,6 +1,6 @@
 """Tables of a planet's gravity and air, which the worlds of a load share.
 
-A table is one row of numbers; gravity.h and air.h describe their order.
+A table is one row of values; gravity.h and air.h describe their order.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Polynomials:
-    """A vector over time by Chebyshev's polynomials, in segments of one length."""
+    """A vector over time as Chebyshev polynomials, in segments of equal length."""
 
     start: float
-    """When the first segment begins [s]."""
+    """Start of the first segment [s]."""
     segment: float
-    """The length of each [s]."""
+    """Length of each segment [s]."""
     coefficients: Array
-    """(segments, degree + 1, 3)."""
+    """Coefficients; (segments, degree + 1, 3)."""
 
     def covers(self, start: float, end: float) -> bool:
-        """Return True if there are polynomials for all times between two [s]."""
+        """Return True if the polynomials cover the time from start to end [s]."""
         last = self.start + self.segment * len(self.coefficients)
         return self.start <= start and end <= last
 
     def row(self) -> Array:
-        """All of it, one number after the other."""
+        """Return all values in one row."""
         segments, count, _ = self.coefficients.shape
         head = [self.start, self.segment, segments, count - 1]
         return np.concatenate([head, self.coefficients.reshape(-1)])
@@ -45,7 +45,7 @@ class Polynomials:
 
 @dataclass(frozen=True, eq=False)
 class Harmonics:
-    """Factors of the recursion and weights of its functions: see simstate.space."""
+    """Factors of the recursion and weights of its functions; see simstate.space."""
 
     degree: int
     """Maximum degree of the functions, two more than the field's."""
@@ -58,39 +58,39 @@ class Harmonics:
     """Weights; (functions, 6)."""
 
     def row(self) -> Array:
-        """All of it, one number after the other."""
+        """Return all values in one row."""
         parts = (self.a, self.b, self.d, self.acceleration, self.gradient)
         return np.concatenate([np.ravel(part) for part in parts])
 
 
 @dataclass(frozen=True, eq=False)
 class EarthAngle:
-    """The Earth's rotation: its angle at t = 0, and where its pole is."""
+    """The Earth's rotation: its angle at t = 0, and its pole over time."""
 
     ut1_minus_tt: float
-    """[s]."""
+    """UT1 − TT [s]."""
     days: float
-    """Since J2000, terrestrial time [days]."""
+    """Time since J2000, terrestrial time [days]."""
     day_fraction: float
-    """The same without whole days, to every digit."""
+    """Fraction of `days` after the decimal point, at full precision."""
     pole: Polynomials
-    """X, Y and s [rad]."""
+    """X, Y and s of the pole [rad]."""
 
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """The part of the gravity about a central body that all worlds share."""
+    """The part of a central body's gravity that all worlds share."""
 
     harmonics: Harmonics | None = None
-    """None: a point mass."""
+    """Harmonics of the field; None: a point mass."""
     rotation: EarthAngle | None = None
-    """The Earth's; None: uniform, by the parameters."""
+    """Rotation of the Earth; None: uniform, by the parameters."""
     bodies: Sequence[Polynomials | None] = ()
-    """Positions of the others relative to the central body [m]; None: given by the
+    """Positions of other bodies relative to the central body [m]; None: given by the
     parameters."""
 
     def covers(self, start: float, end: float) -> bool:
-        """Return True if all its polynomials cover the time from one to another [s]."""
+        """Return True if all polynomials cover the time from start to end [s]."""
         paths = [path for path in self.bodies if path is not None]
         if self.rotation is not None:
             paths.append(self.rotation.pole)
@@ -103,7 +103,7 @@ class Field:
         return degree <= MAX_DEGREE + 2 and len(self.bodies) <= MAX_BODIES
 
     def row(self) -> Array:
-        """The table of gravity.h."""
+        """Return the table of gravity.h."""
         harmonics, earth = self.harmonics, self.rotation
         kind = _UNIFORM_ROTATION if earth is None else _EARTH_ROTATION
         degree = 0 if harmonics is None else harmonics.degree
@@ -125,7 +125,7 @@ _STILL = np.array([0.0, 1.0, 0.0, 0.0])
 
 @dataclass(frozen=True, eq=False)
 class PlanetAirTable:
-    """The part of the air about a planet that all worlds share."""
+    """The part of a planet's atmosphere that all worlds share."""
 
     radius: float
     """Equatorial radius [m]."""
@@ -145,7 +145,7 @@ class PlanetAirTable:
     """M₀ / R* [kg·K/J]."""
 
     def row(self) -> Array:
-        """The table of air.h."""
+        """Return the table of air.h."""
         layers = np.zeros((0, 4)) if self.layers is None else self.layers
         above = np.zeros((0, 2)) if self.above is None else self.above
         head = [

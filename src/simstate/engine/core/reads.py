@@ -1,8 +1,7 @@
 """Quantities of frames, each computed in one pass over the worlds.
 
-The formulas are those of `simstate.entity.frame_quantities`; here they are in C
-(reads.c), and tests hold the two against each other. The arrays are the batch's live
-ones.
+The formulas are those of `simstate.entity.frame_quantities`, in C (reads.c); tests
+compare the two. The arrays are live arrays of the batch.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ _TAKE, _QUAT, _POSE, _VEL, _LIN_VEL_B, _ANG_VEL_B, _DIRECTION_B = range(7)
 
 @dataclass(frozen=True, eq=False)
 class BodyMotion:
-    """The fields that velocities come from, with their axes after the worlds'."""
+    """The fields from which velocities are computed."""
 
     subtree_com: Array | None
-    """(num_worlds, nbody, 3); None: for angular velocities."""
+    """Shape (num_worlds, nbody, 3); None for angular velocities."""
     cvel: Array
-    """(num_worlds, nbody, 6)."""
+    """Shape (num_worlds, nbody, 6)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """One quantity: what the functions below make."""
+    """One quantity, as the functions below return it."""
 
     kind: int
     count: int
@@ -53,8 +52,8 @@ class Read:
     def writer(self, num_worlds: int) -> Callable[[NDArray[np.float64]], None]:
         """Return a function that writes the quantity of all worlds into an array.
 
-        The array has (num_worlds, count, width) numbers in any shape. The arrays that
-        the quantity is computed from are read at each call.
+        The array has num_worlds·count·width values in any shape. The source arrays are
+        read at each call.
         """
         com = None if self.motion is None else self.motion.subtree_com
         cvel = None if self.motion is None else self.motion.cvel
@@ -70,7 +69,7 @@ class Read:
 def take(
     field: Array, ids: ArrayLike, first: int = 0, width: int | None = None
 ) -> Read:
-    """`width` numbers from `first` on of some elements of (num_worlds, n[, k])."""
+    """Read `width` values from `first` of some elements of (num_worlds, n[, k])."""
     each = int(np.prod(field.shape[2:]))
     elements = _ids(ids)
     width = each - first if width is None else width
@@ -82,7 +81,7 @@ def take(
 def quat_w(
     xquat: Array, bodies: ArrayLike, local: Array | None = None, ids: ArrayLike = ()
 ) -> Read:
-    """Orientations wxyz of bodies, or of elements `ids` that turn by `local` in them.
+    """Read orientations wxyz of bodies, or of elements `ids` at `local` in them.
 
     `local` is (num_worlds or 1, n, 4), as body_iquat, geom_quat and site_quat.
     """
@@ -103,7 +102,7 @@ def pose_w(
     bodies: ArrayLike,
     local: Array | None = None,
 ) -> Read:
-    """Positions of elements [m], world axes, then orientations as `quat_w`."""
+    """Read positions of elements, world axes [m], then orientations as `quat_w`."""
     elements = _ids(ids)
     return Read(
         *(_POSE, len(elements), 7),
@@ -122,7 +121,7 @@ def vel_w(
     bodies: ArrayLike,
     roots: ArrayLike,
 ) -> Read:
-    """Velocities at positions [m/s], then angular ones [rad/s], world axes.
+    """Read velocities at positions [m/s], then angular ones [rad/s], world axes.
 
     `bodies` move the elements; `roots` are body_rootid of these bodies.
     """
@@ -140,7 +139,7 @@ def vel_w(
 def lin_vel_b(
     pos: Array, body: int, motion: BodyMotion, root: int, xquat: Array, base: int
 ) -> Read:
-    """The velocity at a body's point [m/s], along the base's axes; `root` as above."""
+    """Read the velocity at a body's point [m/s], along the base's axes."""
     return Read(
         *(_LIN_VEL_B, 1, 3),
         base=base,
@@ -154,14 +153,14 @@ def lin_vel_b(
 
 
 def ang_vel_b(body: int, motion: BodyMotion, xquat: Array, base: int) -> Read:
-    """A body's angular velocity [rad/s], along the base's axes."""
+    """Read a body's angular velocity [rad/s], along the base's axes."""
     return Read(
         *(_ANG_VEL_B, 1, 3), base=base, quat=xquat, motion=motion, bodies=_ids([body])
     )
 
 
 def direction_b(direction: Array, xquat: Array, base: int) -> Read:
-    """A vector of the world, (num_worlds or 1, 3), along the base's axes."""
+    """Read a world vector, (num_worlds or 1, 3), along the base's axes."""
     return Read(*(_DIRECTION_B, 1, 3), base=base, source=direction, quat=xquat)
 
 

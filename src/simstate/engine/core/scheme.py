@@ -1,4 +1,4 @@
-"""A scheme, a model and masses that flow, as arrays for the core."""
+"""A scheme, a model's layout and changing masses, as arrays for the core."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ ATTITUDES = {"manifold": 0, "high_order": 1, "lie": 2}
 
 
 class TableauLike(Protocol):
-    """A Butcher tableau, as `simstate.integrate.Tableau` has it."""
+    """A Butcher tableau, as `simstate.integrate.Tableau`."""
 
     @property
     def a(self) -> Sequence[Sequence[float]]:
-        """Row i has the weights of the i stages before it."""
+        """Weights of the i preceding stages in row i."""
         ...
 
     @property
@@ -33,12 +33,12 @@ class TableauLike(Protocol):
 
     @property
     def c(self) -> Sequence[float]:
-        """When each stage is evaluated, as a part of the step."""
+        """Time of each stage, as a fraction of the step."""
         ...
 
     @property
     def b_error(self) -> Sequence[float] | None:
-        """b less the weights of the embedded solution."""
+        """b minus the weights of the embedded solution."""
         ...
 
     @property
@@ -58,7 +58,7 @@ class TableauLike(Protocol):
 
 
 def tableau_arrays(tableau: TableauLike, attitude: str) -> dict[str, Any]:
-    """The weights of a scheme; a is filled up with zeros to a square."""
+    """Return the weights of a scheme; `a` is padded with zeros to a square."""
     stages = len(tableau.b)
     a = np.zeros((stages, stages))
     for i, row in enumerate(tableau.a):
@@ -74,7 +74,7 @@ def tableau_arrays(tableau: TableauLike, attitude: str) -> dict[str, Any]:
 
 
 def optional_row(row: Sequence[float] | None) -> np.ndarray[Any, Any] | None:
-    """Weights that a tableau may not have."""
+    """Return optional weights of a tableau as an array."""
     return None if row is None else np.array(row, np.float64)
 
 
@@ -93,26 +93,26 @@ def layout_entries(model: mujoco.MjModel) -> dict[str, Any]:
 class MassArrays:
     """Masses that are part of the state; each of shape (num_worlds, nbody).
 
-    The batch has `body_mass`, `body_inertia` and the parameters that follow from them
-    by world already (`expand`, `set_const`); a step writes them.
+    `body_mass`, `body_inertia` and the parameters that depend on them must already be
+    expanded in the batch (`expand`, `set_const`); a step writes them.
     """
 
     rate: NDArray[np.float64]
-    """Rate of change of each mass without the loads [kg/s]; an input, whose rows may
-    lie among other columns."""
+    """Rate of change of each mass without the loads [kg/s]; an input, whose rows need
+    not be contiguous."""
     total_rate: NDArray[np.float64]
-    """The same with the loads' flow at the last evaluation [kg/s]; written."""
+    """Rate including the loads' flow at the last evaluation [kg/s]; written."""
     least: NDArray[np.float64]
-    """The masses below which a body has run out of it [kg]; read."""
+    """Minimum mass of each body, below which it has run out [kg]; read."""
     empty: NDArray[np.bool_]
     """Bodies that would have run out of mass; written."""
     constants: Sequence[str]
-    """The parameters that follow from masses and inertias and are kept by world; the
-    others that mj_setConst computes stay as they are in the model."""
+    """Parameters that depend on masses and inertias and differ by world; the others
+    that mj_setConst computes keep the model's values."""
 
 
 def mass_entries(batch: CoreBatch, masses: MassArrays | None) -> dict[str, Any]:
-    """The arrays of masses that flow, and every parameter that mj_setConst computes."""
+    """Return the arrays of changing masses, and all parameters of mj_setConst."""
     if masses is None:
         return {
             "mass_rate": None,
@@ -123,7 +123,7 @@ def mass_entries(batch: CoreBatch, masses: MassArrays | None) -> dict[str, Any]:
         }
     if batch.model.nflex:
         raise InvalidInputError(
-            "Masses of a model with flexes cannot flow in the compiled core: run "
+            "Masses of a model with flexes cannot change in the compiled core: run "
             "without it (SIMSTATE_CORE=0).",
             name="masses",
         )

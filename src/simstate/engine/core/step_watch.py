@@ -11,16 +11,16 @@ from simstate.engine.core.batch import CoreBatch
 
 
 class StepWatch:
-    """The worlds that are bad after a step, by their numbers or MuJoCo's warnings.
+    """Finds worlds that are invalid after a step, by values or MuJoCo's warnings.
 
-    A batch has one: a new watch replaces the last.
+    A batch has one: a new watch replaces the previous one.
 
-    NumPy takes ten calls for the same, and with one world each costs a microsecond.
+    NumPy needs ten calls for the same, at a microsecond each for a single world.
 
     Args:
         batch: the worlds.
-        columns: the columns of the state that are looked at.
-        limit: what no number there may exceed.
+        columns: the columns of the state that are checked.
+        limit: maximum magnitude of the values.
     """
 
     def __init__(
@@ -30,11 +30,11 @@ class StepWatch:
         self._core = batch.core
         ranges = np.array([(x.start, x.stop) for x in columns], np.int32)
         self.counts = np.zeros((batch.nsim, kinds), np.int32)
-        """Numbers of warnings when the step began; (num_worlds, mjNWARNING)."""
+        """Numbers of warnings at the start of the step; (num_worlds, mjNWARNING)."""
         self.bad = np.zeros(batch.nsim, bool)
-        """Worlds whose state is bad, or that MuJoCo found bad on its way."""
+        """Worlds whose state is invalid, or was according to MuJoCo."""
         self.risen = np.zeros((batch.nsim, kinds), bool)
-        """Which warnings were given since `begin`; (num_worlds, mjNWARNING)."""
+        """True for warnings given since `begin`; (num_worlds, mjNWARNING)."""
         self._core.watch(limit, (ranges, self.counts, self.bad, self.risen))
 
     def begin(self) -> None:
@@ -46,6 +46,6 @@ class StepWatch:
         return self._core.has_warned()
 
     def look(self) -> tuple[bool, bool]:
-        """Return if a world is invalid and if MuJoCo warned; writes `bad`, `risen`."""
+        """Return whether a world is invalid and MuJoCo warned; write `bad`, `risen`."""
         bad, warned = self._core.find_bad()
         return bool(bad), bool(warned)
