@@ -95,7 +95,7 @@ class StateSource:
 def read_states(
     sim: Host, rows: Selection, cameras: Mapping[str, ImageSource]
 ) -> TensorState:
-    """A copy of the unified state of the selected worlds."""
+    """Return a copy of the unified state of the selected worlds."""
     entities = {name: e for name, e in sim.scene.items() if e.num_bodies}
     with OneTorchThread():
         tensors = read_entities(list(entities.values()), rows)

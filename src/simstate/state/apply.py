@@ -98,7 +98,7 @@ def check_states(sim: Host, states: States, rows: Selection) -> list[EntityUpdat
 
 
 def _count(states: States) -> int:
-    """The number of worlds that states are of; one dictionary is one."""
+    """Return the number of worlds that states are of; one dictionary is one."""
     if isinstance(states, TensorState):
         return states.num_envs
     return 1 if isinstance(states, Mapping) else len(states)

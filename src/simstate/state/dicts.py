@@ -52,7 +52,7 @@ def state_dicts(tensors: TensorState) -> list[State]:
 
 
 def _objects(tensors: EntityTensors) -> list[ObjectState]:
-    """The dictionaries of an object; joints and links only if it has joints."""
+    """Return the dictionaries of an object; joints and links only if it has joints."""
     if tensors.joint_names or tensors.ball_joint_names or len(tensors.body_names) > 1:
         return _jointed(tensors)
     return cast("list[ObjectState]", _roots(tensors))
@@ -129,7 +129,7 @@ def _poses(
 
 
 def _cameras(tensors: CameraTensors) -> list[CameraState]:
-    """The dictionaries of one camera."""
+    """Return the dictionaries of one camera."""
     parts = {
         field.name: getattr(tensors, field.name).unbind(0) for field in fields(tensors)
     }

@@ -111,6 +111,10 @@ class Diff(Sequence[Difference]):
             )
         return table
 
+    def __repr__(self) -> str:
+        count = f"{len(self)} differences in {self.num_envs} worlds"
+        return f"Diff({count}, max_error={self.max_error:.3g})"
+
     def __str__(self) -> str:
         if not self._all:
             return f"no differences in {self.num_envs} worlds"
@@ -154,7 +158,7 @@ def _as_list(states: object) -> Sequence[Any]:
 def _world_differences(
     world: int, lefts: Sequence[Any], rights: Sequence[Any]
 ) -> Iterator[Difference]:
-    """The differences in one world."""
+    """Yield the differences in one world."""
     if world >= len(lefts) or world >= len(rights):
         side = "left" if world >= len(lefts) else "right"
         yield Difference(world, "", "", "", math.inf, "", f"missing on the {side}")
@@ -237,7 +241,7 @@ def _angle(left: Tensor, right: Tensor) -> float:
 
 
 def _snapshot_differences(left: Snapshot, right: Snapshot) -> Iterator[Difference]:
-    """The differences of two snapshots, slot by slot."""
+    """Yield the differences of two snapshots, slot by slot."""
     count = min(left.num_envs, right.num_envs)
     for world in range(count, max(left.num_envs, right.num_envs)):
         side = "left" if world >= left.num_envs else "right"
@@ -258,7 +262,7 @@ def _snapshot_differences(left: Snapshot, right: Snapshot) -> Iterator[Differenc
 def _slot_differences(
     name: str, contract: Mapping[str, Any], one: Tensor, two: Tensor
 ) -> Iterator[Difference]:
-    """The elements of one slot that differ; shape (n, …) both."""
+    """Yield the elements of one slot that differ; shape (n, …) both."""
     if one.shape[1:] != two.shape[1:]:
         what = f"shapes {tuple(one.shape[1:])} and {tuple(two.shape[1:])}"
         yield Difference(0, *_place(name), "", math.inf, "", what)

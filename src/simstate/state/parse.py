@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -66,7 +67,9 @@ class EntityUpdate:
 def parse_states(sim: Host, states: Sequence[Any]) -> list[EntityUpdate]:
     """Return the updates that a list of states asks for, every one of them checked."""
     found: dict[tuple[str, Any], tuple[EntityUpdate, list[Dict]]] = {}
-    known = _Known(sim)
+    known = _KNOWN.get(sim)
+    if known is None:
+        known = _KNOWN[sim] = _Known(sim)
     for world, state in enumerate(states):
         for group, name, part in _entities_of(known, state, world):
             path = f"{group}.{name}"
@@ -98,6 +101,10 @@ class _Known:
             n: dict.fromkeys(e.joint_names + e.ball_joint_names) for n, e in entities
         }
         self.bodies = {n: dict.fromkeys(e.body_names) for n, e in entities}
+
+
+_KNOWN: WeakKeyDictionary[Host, _Known] = WeakKeyDictionary()
+"""The names of each simulation, which do not change."""
 
 
 def _entities_of(known: _Known, state: Any, world: int) -> list[tuple[str, str, Dict]]:
@@ -278,7 +285,7 @@ def _stack(
 
 
 def _vector(value: Any, size: int, path: str) -> Tensor:
-    """One vector, or an error that names where it stands."""
+    """Return one vector, or an error that names where it stands."""
     try:
         if not isinstance(value, Tensor):
             if any(isinstance(number, bool) for number in value):
@@ -308,7 +315,7 @@ def _vector(value: Any, size: int, path: str) -> Tensor:
 def _numbers(
     sim: Host, dofs: list[Dict], names: list[str], worlds: list[int], path: str
 ) -> Tensor:
-    """The numbers of 1-DoF joints in all worlds; shape (n, joints)."""
+    """Return the numbers of 1-DoF joints in all worlds; shape (n, joints)."""
     rows = [list(map(dof.__getitem__, names)) for dof in dofs]
     if all(set(map(type, row)) == {float} for row in rows):
         array = np.array(rows)
@@ -348,7 +355,7 @@ def check_quats(quats: Tensor, path: str) -> None:
 
 
 def _number(value: Any, path: str) -> float:
-    """One number, or an error that names where it stands."""
+    """Return one number, or an error that names where it stands."""
     try:
         if isinstance(value, Tensor):
             value = value.detach().cpu()

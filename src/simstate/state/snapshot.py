@@ -172,13 +172,13 @@ class Snapshot:
 
     @staticmethod
     def from_bytes(data: bytes, label: object = "a snapshot") -> Snapshot:
-        """The snapshot of `to_bytes`; one that is altered is refused."""
+        """Return the snapshot of `to_bytes`; one that is altered is refused."""
         found = archive_from(io.BytesIO(data), label, (FORMAT,))
         return Snapshot._of(label, *found)
 
     @staticmethod
     def _of(path: object, header: dict[str, Any], slots: dict[str, Tensor]) -> Snapshot:
-        """The snapshot of an archive, if all of it is there."""
+        """Return the snapshot of an archive, if all of it is there."""
         try:
             _add_later_fields(header, slots)
             _check_whole(header, slots)
@@ -234,7 +234,7 @@ def _check_whole(header: dict[str, Any], slots: dict[str, Tensor]) -> None:
 def take_snapshot(
     worlds: Worlds, rows: Selection, owners: Sequence[Owner] = ("sim",)
 ) -> Snapshot:
-    """A snapshot of the selected worlds: of the slots of some owners."""
+    """Return a snapshot of the selected worlds: of the slots of some owners."""
     model = worlds.model
     simulated_fingerprint(model)  # of the model as it is now
     return Snapshot._take(  # pyright: ignore[reportPrivateUsage]

@@ -72,7 +72,7 @@ class EntityTensors:
     that have none: what is set stays."""
 
     def reorder(self, joint_names: Sequence[str]) -> EntityTensors:
-        """The same state with the 1-DoF joints in another simulator's order.
+        """Return the same state with the 1-DoF joints in another simulator's order.
 
         Both sides must have the same joints; what is missing on either is named.
         """
@@ -237,7 +237,7 @@ def _joined_data(entities: Sequence[Entity]) -> EntityData:
 
 
 def tensor_shapes(entity: Entity) -> dict[str, tuple[int, ...]]:
-    """The shape of each tensor of an entity's state, without the worlds."""
+    """Return the shape of each tensor of an entity's state, without the worlds."""
     joints, balls = entity.num_joints, entity.num_ball_joints
     sizes = {"pos": 3, "rot": 4, "vel": 3, "ang_vel": 3}
     return {

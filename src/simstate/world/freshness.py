@@ -296,7 +296,7 @@ class Freshness:
             self._behind[stage] = False
 
     def _mask(self, value: bool) -> Tensor:
-        """A mask of the worlds, which outlives a caller's inference mode."""
+        """Return a mask of the worlds, which outlives a caller's inference mode."""
         with lasting():
             return torch.full(
                 (self._ledger.num_envs,), value, device=self._ledger.device

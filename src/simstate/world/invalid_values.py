@@ -73,7 +73,7 @@ def first_bad_element(
 
 
 def _first_bad(engine: Engine, fields: Mapping[str, Tensor], world: int) -> str:
-    """The first bad number of a world's state; "" if there is none."""
+    """Return the first bad number of a world's state; "" if there is none."""
     for name in DESCRIBED_FIELDS:
         values = fields[name][world].to(torch.float64).flatten()
         bad = (~(values.abs() <= MAX_VALUE)).nonzero().flatten()
@@ -121,7 +121,7 @@ def describe_element(model: mujoco.MjModel, field: str, i: int) -> str:
 def divergence_error(
     engine: Engine, found: Found, times: Tensor, n: int
 ) -> DivergenceError:
-    """The error for worlds that diverged in a step of n substeps."""
+    """Return the error for worlds that diverged in a step of n substeps."""
     ids = found.env_ids
     lines = [
         f"  world {i}, from t = {float(times[i]):g} s: {element}"
@@ -185,7 +185,7 @@ def _joint(model: mujoco.MjModel, joint: int) -> str:
 
 
 def _name(model: mujoco.MjModel, kind: mujoco.mjtObj, i: int) -> str:
-    """The element's name; for a nameless joint its body's, else its id."""
+    """Return the element's name; for a nameless joint its body's, else its id."""
     name = mujoco.mj_id2name(model, kind.value, i)
     if name:
         return repr(name)

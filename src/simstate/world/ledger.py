@@ -233,12 +233,12 @@ class Ledger(Registry):
             )
 
     def refuse_rewriting(self, what: str) -> None:
-        """Raise if a force model does this to worlds."""
+        """Raise if a force model would do this to worlds."""
         if self.is_evaluating:
             raise InvalidInputError(
-                f"A force model {what} worlds. It may write inputs alone: stages run "
-                "ahead and back again, so that it would be undone or done many times.",
-                name="force model",
+                f"A force model cannot {what} worlds, only write inputs: stages "
+                "run ahead and back, so that it would be undone or done many times.",
+                name=what,
             )
 
     # Resets.

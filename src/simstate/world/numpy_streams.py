@@ -59,7 +59,7 @@ class NumpyStreams:
             whole_number("seed", seed, 0)
             seeds = [seed + self._first_world + world for world in worlds]
         else:
-            seeds = [whole_number("A seed", value, 0) for value in seed]
+            seeds = [whole_number("seed", value, 0) for value in seed]
         if len(seeds) != len(worlds):
             raise InvalidInputError(
                 f"seed must be one number, or one for each of the {len(worlds)} "

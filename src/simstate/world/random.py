@@ -31,7 +31,7 @@ Array = np.ndarray[Any, Any]
 
 
 def _signed(number: int) -> int:
-    """The 64-bit pattern of a number as a signed integer, as torch keeps it."""
+    """Return the 64-bit pattern of a number as a signed integer, as torch keeps it."""
     number &= 2**64 - 1
     return number - 2**64 if number >= 2**63 else number
 
@@ -150,7 +150,7 @@ class WorldRandom:
     def _draw_in_core(
         self, rows: Index, columns: int, low: float, high: float
     ) -> Array:
-        """The same bits by the compiled core, in one call."""
+        """Return the same bits by the compiled core, in one call."""
         ids: Any = None
         if isinstance(rows, Tensor):
             ids = np.ascontiguousarray(rows.numpy(), np.int64)
@@ -198,5 +198,5 @@ def _mix(bits: Tensor) -> Tensor:
 
 
 def _shifted(bits: Tensor, by: int) -> Tensor:
-    """The bits moved to the right, with zeros coming in."""
+    """Return the bits moved to the right, with zeros coming in."""
     return (bits >> by) & ((1 << (64 - by)) - 1)

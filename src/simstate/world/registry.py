@@ -226,7 +226,7 @@ class Registry(ABC):
         return name in self.slots
 
     def of(self, owners: Iterable[Owner]) -> Iterator[Slot]:
-        """The slots of some owners, in the order in which they were added."""
+        """Return the slots of some owners, in the order in which they were added."""
         return (slot for slot in self.slots.values() if slot.owner in owners)
 
     def plan(self, owners: Sequence[Owner]) -> Plan:
@@ -245,7 +245,7 @@ class Registry(ABC):
         self._saved.clear()
 
     def backup(self, scope: Scope, purpose: str = "") -> Backup:
-        """The memory of a scope, with room for a copy of it for each purpose."""
+        """Return the memory of a scope, with room for a copy of it for each purpose."""
         key = scope, purpose
         if key not in self._backups:
             self._backups[key] = Backup.of_scope(self._chunks, scope)

@@ -118,7 +118,7 @@ class Slot:
         return f"slot {self.name!r}"
 
     def initial_of(self, rows: Selection) -> Tensor | None:
-        """The initial values of some worlds; shape (n or 1, …)."""
+        """Return the initial values of some worlds; shape (n or 1, …)."""
         initial = self.initial
         if initial is None or self.shared or initial.shape[0] == 1:
             return initial
@@ -131,7 +131,7 @@ class Slot:
         return self.initial[0]
 
     def describe(self) -> dict[str, Any]:
-        """The contract, for JSON."""
+        """Return the contract, for JSON."""
         return {
             "owner": self.owner,
             "kind": self.kind,

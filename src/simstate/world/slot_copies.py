@@ -65,7 +65,7 @@ class SlotCopies:
         `shared` says whether slots that all worlds have in common are written, too.
         """
         self._ledger.observe()
-        self._ledger.refuse_rewriting("restored")
+        self._ledger.refuse_rewriting("restore")
         plan, index = self._ledger.plan(owners), rows.host
         self._ledger.announce_put(plan.stage, rows, "a restore")
         for number, chunk in enumerate(plan.chunks):
@@ -94,7 +94,7 @@ class SlotCopies:
         `shared` says whether slots that all worlds have in common are written, too.
         """
         self._ledger.observe()
-        self._ledger.refuse_rewriting("restored")
+        self._ledger.refuse_rewriting("restore")
         for slot in self._ledger.of(owners):
             value = values.get(slot.name)
             if value is None and slot.computed:  # from what the others are then
@@ -109,7 +109,7 @@ class SlotCopies:
     def put_some(self, values: Mapping[str, tuple[Selection, Tensor]]) -> None:
         """Write rows of some slots, as a recording has them; the others stay."""
         self._ledger.observe()
-        self._ledger.refuse_rewriting("replayed")
+        self._ledger.refuse_rewriting("replay")
         for name, (rows, value) in values.items():
             self._ledger.put_slot(self._ledger[name], value, rows)
         self._ledger.follow()

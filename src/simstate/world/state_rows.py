@@ -28,7 +28,7 @@ class StateRows:
             ledger.watch.add("sim.state", engine.state, Stage.POSITION)
 
     def read(self) -> Tensor:
-        """The state of all worlds; shape (num_envs, nstate)."""
+        """Return the state of all worlds; shape (num_envs, nstate)."""
         if self._engine.state_is_live:
             return self._engine.state
         self._ledger.observe()

@@ -44,7 +44,7 @@ def user_memory(
     axes: str,
     shared: bool,
 ) -> Tensor:
-    """The tensor of the slot `place/name`, made by the first call."""
+    """Return the tensor of the slot `place/name`, made by the first call."""
     stage = None
     if stage_name is not None:
         one_of("stage", stage_name, get_args(StageName))
@@ -159,7 +159,7 @@ def _make_shared(
 
 
 def _check(name: object, shape: object, dtype: object) -> tuple[int, ...]:
-    """The shape, if name, shape and dtype make a slot."""
+    """Return the shape, if name, shape and dtype make a slot."""
     if not isinstance(name, str) or not name or "/" in name:
         raise InvalidInputError(
             f'The name of a memory must be words without "/", got {name!r}.',
@@ -178,4 +178,4 @@ def _check(name: object, shape: object, dtype: object) -> tuple[int, ...]:
             name="shape",
         )
     sizes: Sequence[object] = shape  # pyright: ignore[reportUnknownVariableType]
-    return tuple(whole_number(f"A size of memory {name!r}", n, 0) for n in sizes)
+    return tuple(whole_number(f"shape of memory {name!r}", n, 0) for n in sizes)

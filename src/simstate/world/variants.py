@@ -33,7 +33,8 @@ def write_variant(worlds: Worlds, variant: mujoco.MjModel, rows: Selection) -> N
         except SimStateError as error:
             raise ModelError(
                 f"The variant differs in {name}, which all worlds have in common: "
-                f"compile the scene with the assets of all variants. {error}"
+                f"compile the scene with the assets of all variants. {error}",
+                name=name,
             ) from error
         values = torch.as_tensor(value, device=worlds.device).to(tensor.dtype)
         writes.append(
@@ -70,7 +71,7 @@ def _changes(worlds: Worlds, variant: mujoco.MjModel) -> dict[str, np.ndarray]:
             "The variant is not the same scene with other meshes, sizes, masses or "
             f"colours; what differs is structure: {listed(structure, 6)}.{hint} "
             "Nothing was written.",
-            name=structure[0],
+            name=structure[0].split()[0],
         )
     return changes
 

@@ -268,5 +268,6 @@ def worlds_of(sim: Any) -> Worlds:
         return sim._worlds
     except AttributeError:
         raise InvalidInputError(
-            f"A simstate.Simulation is needed here, got {type(sim).__name__}."
+            f"A simstate.Simulation is needed here, got {type(sim).__name__}.",
+            name="sim",
         ) from None
