@@ -41,7 +41,7 @@ def vel_w(data: EntityReader, frame: Frame) -> reads.Read:
 
 
 def lin_vel_b(data: EntityReader, frame: Frame) -> reads.Read:
-    """The velocity of a root frame's point, along the root link's axes."""
+    """Return the velocity of a root frame's point, along the root link's axes."""
     pos, _, bodies, roots = _places(data, frame)
     body, root = int(bodies[0]), int(roots[0])
     xquat = _field(data, "xquat")
@@ -49,14 +49,14 @@ def lin_vel_b(data: EntityReader, frame: Frame) -> reads.Read:
 
 
 def ang_vel_b(data: EntityReader, frame: Frame) -> reads.Read:
-    """The angular velocity of a root frame, along the root link's axes."""
+    """Return the angular velocity of a root frame, along the root link's axes."""
     body = int(_ids(data.picks(frame).bodies, data.model.nbody)[0])
     motion = reads.BodyMotion(None, _field(data, "cvel"))
     return reads.ang_vel_b(body, motion, _field(data, "xquat"), body)
 
 
 def direction_b(data: EntityReader, direction: Tensor) -> reads.Read:
-    """A direction of the world, (1, 3), along the root link's axes."""
+    """Return a direction of the world, (1, 3), along the root link's axes."""
     base = data.root_body_id
     return reads.direction_b(direction.numpy(), _field(data, "xquat"), base)
 

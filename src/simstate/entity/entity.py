@@ -147,7 +147,7 @@ class Entity(EntityKinematics):
     """Ids and names of the sensors that match in full; see `find_joints`."""
 
     def sensor(self, name: str) -> Tensor:
-        """The readings of one sensor of the model, live; (num_envs, dim).
+        """Return the readings of one sensor of the model, live; (num_envs, dim).
 
         `sensor_contract(name)` says their unit, axes and point.
         """
@@ -247,7 +247,7 @@ class Entity(EntityKinematics):
 
 
 def _data_class(name: str, cfg: EntityCfg | None) -> type[EntityData]:
-    """The class of an entity's quantities, as configured."""
+    """Return the class of an entity's quantities, as configured."""
     data = EntityData if cfg is None or cfg.data is None else cfg.data
     if not (isinstance(data, type) and issubclass(data, EntityData)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInputError(

@@ -93,7 +93,7 @@ class Picks:
     def resolve(
         frame: Frame, index: EntityIndex, model: mujoco.MjModel, device: torch.device
     ) -> Picks:
-        """The selections of a frame for one entity."""
+        """Return the selections of a frame for one entity."""
         if frame.subject == "root":
             body = index.root_body_id
             return Picks(body, body, int(model.body_rootid[body]))
@@ -152,7 +152,7 @@ def _fixed_local_quat(data: EntityReader, frame: Frame) -> Tensor | None:
 
 
 def _local_parameters(frame: Frame) -> tuple[str, ...]:
-    """The model parameters that orientations in the body depend on."""
+    """Return the model parameters that orientations in the body depend on."""
     own = (frame.local_quat, frame.sameframe)
     return tuple(dict.fromkeys((*own, BODY_COM.local_quat, BODY_COM.sameframe)))
 
@@ -308,7 +308,7 @@ _WHOLE_WRITERS = {
 
 
 def _in_base(frame: Frame, world_name: str) -> Compute:
-    """The vector of that name, along the root link's axes."""
+    """Return the vector of that name, along the root link's axes."""
     return lambda data: quaternion.rotate_inverse(
         data.raw("xquat")[:, data.picks(ROOT_LINK).bodies],
         data.read(_name(frame, world_name)),
@@ -331,7 +331,7 @@ def _declare(
     compiled: Compile | None = None,
     is_view: bool = False,
 ) -> Quantity:
-    """A quantity of a frame; what all of them have in common is said here."""
+    """Return a quantity of a frame; what all of them have in common is said here."""
     oriented = kind in ("pose", "quat") and frame.local_quat
     whole = {"pos": "pose", "quat": "pose", "lin_vel": "vel", "ang_vel": "vel"}.get(
         kind

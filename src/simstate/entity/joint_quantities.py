@@ -91,7 +91,7 @@ def joint_pos_limits(data: EntityReader) -> Tensor:
 
 
 def soft_joint_pos_limits(data: EntityReader) -> Tensor:
-    """The limits drawn in towards their middle by the configured factor."""
+    """Return the limits drawn in towards their middle by the configured factor."""
     limits = data.read("joint_pos_limits")
     middle = limits.mean(-1, keepdim=True)
     soft = middle + data.soft_limit_factor * (limits - middle)
@@ -158,7 +158,7 @@ def heading_w(data: EntityReader) -> Tensor:
 
 
 def qfrc_external(data: EntityReader) -> Tensor:
-    """The applied wrenches as forces on the 1-DoF joints: Jᵀ · wrench."""
+    """Return the applied wrenches as forces on the 1-DoF joints: Jᵀ · wrench."""
     wrench = data.raw("xfrc_applied")
     com = data.raw("subtree_com")[:, data.columns("body_rootid")]
     arm = data.raw("xipos") - com

@@ -147,7 +147,7 @@ class EntityKinematics(ConventionState, ReadOwner):
         return f"{self.index.name}.{name}"
 
     def _find_elements(self, names: str | Sequence[str]) -> tuple[str, list[int]]:
-        """The kind of the elements, and their places in the entity."""
+        """Return the kind of the elements, and their places in the entity."""
         if not isinstance(names, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInputError(
                 f"A Jacobian is of a name or of several, got {names!r}.", name="names"

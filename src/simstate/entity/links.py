@@ -195,14 +195,14 @@ class Links:
     def lin_vel_write(
         self, rows: Selection, bodies: Sequence[int], lin_vel: Tensor
     ) -> Write:
-        """The same of linear velocities alone; (n, B, 3)."""
+        """Return the same of linear velocities alone; (n, B, 3)."""
         columns = self._columns([self._dof_adr[body] for body in bodies], 3)
         return Write("qvel", rows, columns, lin_vel.flatten(1))
 
     def ang_vel_write(
         self, rows: Selection, bodies: Sequence[int], ang_vel: Tensor, quats: Tensor
     ) -> Write:
-        """The same of angular velocities alone; (n, B, 3)."""
+        """Return the same of angular velocities alone; (n, B, 3)."""
         ang_vel_b = quaternion.rotate_inverse(quats, ang_vel)
         columns = self._columns([self._dof_adr[body] + 3 for body in bodies], 3)
         return Write("qvel", rows, columns, ang_vel_b.flatten(1))

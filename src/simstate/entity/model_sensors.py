@@ -184,7 +184,7 @@ def _axes(
 
 
 def _when(model: mujoco.MjModel, sensor: int, late: bool) -> str:
-    """The instant that it describes, in words."""
+    """Return the instant that it describes, in words."""
     when = LAST_EVALUATION if late else "now"
     delay, interval = model.sensor_delay[sensor], model.sensor_interval[sensor, 0]
     when += f", {delay:g} s late" if delay > 0 else ""

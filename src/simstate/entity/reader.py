@@ -231,11 +231,11 @@ class EntityReader(Reader):
         return tensor
 
     def parameter(self, name: str) -> Tensor:
-        """A model parameter; shape (num_envs or 1, …)."""
+        """Return a model parameter; shape (num_envs or 1, …)."""
         return self.engine.parameter(name)
 
     def take(self, field: str, columns: str) -> Tensor:
-        """Some columns of a raw field: a view where they are contiguous."""
+        """Return some columns of a raw field: a view where they are contiguous."""
         parts = self.runs(columns)
         tensor = self.raw(field)
         if len(parts) == 1:
@@ -243,13 +243,13 @@ class EntityReader(Reader):
         return torch.cat([tensor[:, part] for part in parts], dim=1)
 
     def runs(self, name: str) -> list[slice]:
-        """The same ids as slices of neighbours, in their order."""
+        """Return the same ids as slices of neighbours, in their order."""
         if name not in self._parts:
             self._parts[name] = _runs(_COLUMN_IDS[name](self.index, self.model))
         return self._parts[name]
 
     def columns(self, name: str) -> Index:
-        """The ids of some of the entity's elements, a slice where contiguous."""
+        """Return the ids of some of the entity's elements, a slice where contiguous."""
         if name not in self._columns:
             ids = _COLUMN_IDS[name](self.index, self.model)
             self._columns[name] = as_index(ids, self.engine.device)
@@ -377,7 +377,7 @@ _COLUMN_IDS: Mapping[str, Callable[[EntityIndex, mujoco.MjModel], Sequence[int]]
 
 
 def _runs(ids: Sequence[int]) -> list[slice]:
-    """The ids as slices of neighbours, in their order; at least one slice."""
+    """Return the ids as slices of neighbours, in their order; at least one slice."""
     runs: list[slice] = []
     for i in ids:
         if runs and runs[-1].stop == i:

@@ -99,7 +99,7 @@ class Relative:
             return torch.cat([rot @ linear, rot @ angular], dim=1)
 
     def _turned(self, vec_w: Tensor) -> Tensor:
-        """A vector along world axes, along `axes`."""
+        """Return a vector along world axes, along `axes`."""
         if self._axes is None:
             return vec_w.clone()
         return quaternion.rotate_inverse(self._quat(self._axes), vec_w)
@@ -160,7 +160,7 @@ class Relative:
 
 
 def _find(entities: Mapping[str, Entity], name: str) -> _Frame | None:
-    """The frame of a name; None: the world's."""
+    """Return the frame of a name; None: the world's."""
     if name == WORLD:
         return None
     entity_name, _, element = str(name).partition("/")

@@ -35,7 +35,7 @@ _FIELD_UNITS = {"force": "N", "torque": "N·m", "dist": "m", "pos": "m", "origin
 
 
 def name_of(model: mujoco.MjModel, kind: int, element: int) -> str:
-    """An element as "body base"; "–" for none."""
+    """Return an element as "body base"; "–" for none."""
     if int(kind) not in _OBJECTS or element < 0:
         return "–"
     name = mujoco.mj_id2name(model, int(kind), int(element))
@@ -43,17 +43,17 @@ def name_of(model: mujoco.MjModel, kind: int, element: int) -> str:
 
 
 def point_of(model: mujoco.MjModel, kind: int, element: int) -> str:
-    """The point of an element that is meant."""
+    """Return the point of an element that is meant."""
     return _with(_OBJECTS.get(int(kind), ("", "", ""))[1], model, kind, element)
 
 
 def axes_of(model: mujoco.MjModel, kind: int, element: int) -> str:
-    """The axes of an element that are meant."""
+    """Return the axes of an element that are meant."""
     return _with(_OBJECTS.get(int(kind), ("", "", ""))[2], model, kind, element)
 
 
 def side_of(model: mujoco.MjModel, kind: int, element: int) -> str:
-    """One side of a contact."""
+    """Return one side of a contact."""
     if element < 0:
         return "anything"
     words = {_SUBTREE: "subtree of", mujoco.mjtObj.mjOBJ_SITE.value: "inside"}

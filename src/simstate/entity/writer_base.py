@@ -95,7 +95,7 @@ class WriterBase:
         return [int(of[i]) for i in int_list(selection.tensor(device))]
 
     def _elements(self, kind: str, ids: Ids, of: Sequence[int]) -> tuple[Index, int]:
-        """The same as columns of a field, and how many they are."""
+        """Return the same as columns of a field, and how many they are."""
         chosen = self._chosen(kind, ids, of)
         return as_index(chosen, self._worlds.device), len(chosen)
 
@@ -120,7 +120,7 @@ class WriterBase:
         self._write(Write(field, rows, columns, tensor))
 
     def _control_writer(self, control_ids: Ids = None) -> Callable[[Tensor], None]:
-        """A function that writes some controls in all worlds; (num_envs, U).
+        """Return a function that writes some controls in all worlds; (num_envs, U).
 
         As `write_ctrl_to_sim`, with ids resolved once and values not checked: for what
         is called in every step. On the host they may be an array.
@@ -133,7 +133,7 @@ class WriterBase:
         return lambda values: write(host_array(values))
 
     def _control_array_writer(self, columns: Index) -> Callable[[Array], None]:
-        """A function that writes columns of ctrl in all worlds, on the host."""
+        """Return a function that writes columns of ctrl in all worlds, on the host."""
         ledger = self._worlds.ledger
         slot = ledger["ctrl"]
         return lambda values: ledger.write_array(slot, columns, values)
@@ -198,7 +198,7 @@ class WriterBase:
         )
 
     def _of_worlds(self, parameter: str, rows: Selection) -> Tensor:
-        """A model parameter in the selected worlds; (n or 1, …)."""
+        """Return a model parameter in the selected worlds; (n or 1, …)."""
         values = self._reader.parameter(parameter)
         return values if values.shape[0] == 1 else values[rows.index]
 

@@ -96,7 +96,7 @@ class Camera(Readings):
         return matrix
 
     def tensors(self, index: Index) -> CameraTensors:
-        """A copy of images and geometry in some worlds."""
+        """Return a copy of images and geometry in some worlds."""
         return CameraTensors(
             rgb=self.rgb[index].clone(),
             depth=self.depth[index].clone(),

@@ -64,7 +64,7 @@ class ContactLayout:
         return parts
 
     def single(self, sensordata: Tensor) -> dict[str, Tensor]:
-        """The strongest contacts of each element; shapes (num_envs, E, k, …).
+        """Return the strongest contacts of each element; shapes (num_envs, E, k, …).
 
         MuJoCo's sign: the normal points to the other side, forces act on it, along
         normal, tangent and their cross product. They may be views.
@@ -129,7 +129,7 @@ def _take_strongest(values: Tensor, count: int) -> Tensor:
 
 
 def _split(values: Tensor, widths: dict[str, int]) -> dict[str, Tensor]:
-    """The numbers by name; scalars have no dimension."""
+    """Return the numbers by name; scalars have no dimension."""
     found: dict[str, Tensor] = {}
     first = 0
     for name, width in widths.items():

@@ -53,7 +53,7 @@ class ContactTable:
         return int(self.world.shape[0])
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Each contact as a dictionary of plain numbers and names."""
+        """Yield each contact as a dictionary of plain numbers and names."""
         for k in range(len(self)):
             yield {
                 "world": int(self.world[k]),
@@ -85,7 +85,7 @@ def _plain(values: Tensor) -> list[float]:
 
 
 def contact_table(worlds: Worlds, env_ids: Ids) -> ContactTable:
-    """All contacts of some worlds, None: all, at the present state."""
+    """Return all contacts of some worlds, None: all, at the present state."""
     ids = worlds.select(env_ids).tensor(worlds.device)
     rows = worlds.on_demand(lambda engine: engine.contacts(ids))
     rot_wc = rows.frame.transpose(1, 2)
@@ -108,7 +108,7 @@ def contact_table(worlds: Worlds, env_ids: Ids) -> ContactTable:
 def _names(
     model: mujoco.MjModel, rows: ContactRows, k: int
 ) -> tuple[tuple[str, str], tuple[str, str]]:
-    """The names of both geoms, and of their bodies."""
+    """Return the names of both geoms, and of their bodies."""
     sides: list[tuple[str, str]] = []
     for side in range(2):
         geom, flex = int(rows.geom[k, side]), int(rows.flex[k, side])

@@ -48,11 +48,11 @@ class DynamicsParts:
         return len(self.dofs)
 
     def field(self, name: str) -> Tensor:
-        """A raw field, which whoever asks has made fresh."""
+        """Return a raw field, which whoever asks has made fresh."""
         return self.worlds.live_field(name)
 
     def of_dofs(self, name: str) -> Tensor:
-        """A raw field's columns of these dofs; (num_envs, D, …)."""
+        """Return a raw field's columns of these dofs; (num_envs, D, …)."""
         return self.field(name)[:, self.dof_index]
 
     @property

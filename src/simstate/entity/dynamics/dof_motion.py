@@ -53,7 +53,7 @@ def turns_with_body(model: mujoco.MjModel) -> np.ndarray:
 
 
 def cross_motion(vel: Tensor, motion: Tensor) -> Tensor:
-    """The rate of a motion vector that is carried along by a velocity; (..., 6).
+    """Return the rate of a motion vector that is carried along by a velocity; (..., 6).
 
     Both angular then linear, at the same point, same axes.
     """

@@ -47,7 +47,7 @@ def explain(model: Host | SceneCfg | mujoco.MjModel | ModelSource) -> Explanatio
 def _compiled(
     model: Host | SceneCfg | mujoco.MjModel | ModelSource,
 ) -> tuple[mujoco.MjModel, dict[str, EntityIndex]]:
-    """The compiled model and the entities in it."""
+    """Return the compiled model and the entities in it."""
     scene = getattr(model, "scene", None)
     if isinstance(scene, SceneEntities):  # a simulation's
         return cast("Host", model).model, {n: x.index for n, x in scene.items()}

@@ -15,7 +15,7 @@ _PERSISTS = "expected to fall back to zero: it acts until it is overwritten"
 
 
 def explain_actuator(names: ElementNames, actuator: int) -> list[ElementInfo]:
-    """The elements of ctrl and act of one actuator."""
+    """Return the elements of ctrl and act of one actuator."""
     model = names.model
     entity, label = names.of("actuator", actuator)
     kind = actuator_kind(model, actuator)
@@ -135,7 +135,7 @@ def _other_control(
     model: mujoco.MjModel,
     actuator: int,
 ) -> tuple[str, str, str]:
-    """The same of the actuators that are neither servos nor motors."""
+    """Return the same of the actuators that are neither servos nor motors."""
     if kind == "damper":
         slope = -float(model.actuator_gainprm[actuator, 2])
         return (

@@ -44,7 +44,7 @@ class ElementInfo:
         return self.field + "".join(f"[{i}]" for i in self.index)
 
     def to_dict(self) -> dict[str, object]:
-        """All of it, for JSON."""
+        """Return all of it, for JSON."""
         return {"name": self.name, **asdict(self), "index": list(self.index)}
 
 
@@ -63,7 +63,7 @@ class Explanation(Sequence[ElementInfo]):
     @overload
     def __getitem__(self, key: slice) -> Explanation: ...
     def __getitem__(self, key: int | str | slice) -> ElementInfo | Explanation:
-        """One element by its name or place, or a slice of them."""
+        """Return one element by its name or place, or a slice of them."""
         if isinstance(key, str):
             found = self.select(key)
             if len(found) != 1:
@@ -87,7 +87,7 @@ class Explanation(Sequence[ElementInfo]):
         return f"Explanation({counts})"
 
     def select(self, name: str) -> Explanation:
-        """The elements that a field, an element or a slice of them names."""
+        """Return the elements that a field, an element or a slice of them names."""
         field, indices = _parse(name)
         of_field = self._of(field)
         if not of_field:
@@ -107,7 +107,7 @@ class Explanation(Sequence[ElementInfo]):
 
 
 def _parse(name: str) -> tuple[str, list[slice]]:
-    """The field and the slices of a name such as "qvel[3:6]"."""
+    """Return the field and the slices of a name such as "qvel[3:6]"."""
     match = re.fullmatch(r"\s*(?:data\.)?(\w+)\s*((?:\[[^\[\]]*\]\s*)*)", name)
     if match is None:
         raise InvalidInputError(
@@ -159,7 +159,7 @@ class ElementNames:
         self._prefixes = {index.prefix: entity for entity, index in entities.items()}
 
     def of(self, kind: str, i: int) -> tuple[str, str]:
-        """The entity ("" for the world) and the quoted name of an element."""
+        """Return the entity ("" for the world) and the quoted name of an element."""
         if (kind, i) in self._found:
             entity, name = self._found[kind, i]
             return entity, repr(name)

@@ -25,7 +25,7 @@ class _Text:
 
 
 def explain_joint(names: ElementNames, joint: int) -> list[ElementInfo]:
-    """The elements of qpos and qvel of one joint."""
+    """Return the elements of qpos and qvel of one joint."""
     model = names.model
     kind, position, velocity = _KINDS[int(model.jnt_type[joint])]
     qpos, dof = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
@@ -152,7 +152,7 @@ def _slide_velocity(names: ElementNames, joint: int) -> list[_Text]:
 def _coordinate(
     names: ElementNames, joint: int, what: str, point: str, unit: str, mistake: str
 ) -> _Text:
-    """The position of a joint with one degree of freedom."""
+    """Return the position of a joint with one degree of freedom."""
     at = float(names.model.qpos0[names.model.jnt_qposadr[joint]])
     body = _body(names, joint)[1]
     meaning = f"{what} of body {body}, which is as in the model at {at:.4g}"
@@ -160,14 +160,14 @@ def _coordinate(
 
 
 def _rate(names: ElementNames, joint: int, what: str, unit: str, mistake: str) -> _Text:
-    """The velocity of such a joint."""
+    """Return the velocity of such a joint."""
     meaning = f"rate of the {what} of body {_body(names, joint)[1]}"
     mistake = _shifted(names, joint) or mistake
     return _Text(meaning, "any", _axis(names, joint), unit, mistake)
 
 
 def _axis(names: ElementNames, joint: int) -> str:
-    """The joint's axis, in words."""
+    """Return the joint's axis, in words."""
     hinge = mujoco.mjtJoint.mjJNT_HINGE.value
     how = "about" if names.model.jnt_type[joint] == hinge else "along"
     x, y, z = (f"{float(c):.3g}" for c in names.model.jnt_axis[joint])
@@ -175,7 +175,7 @@ def _axis(names: ElementNames, joint: int) -> str:
 
 
 def _shifted(names: ElementNames, joint: int) -> str:
-    """The mistake of one index for both, where they differ."""
+    """Return the mistake of one index for both, where they differ."""
     qpos, dof = (
         int(names.model.jnt_qposadr[joint]),
         int(names.model.jnt_dofadr[joint]),
@@ -209,7 +209,7 @@ _TORQUE = (
 
 
 def explain_body(names: ElementNames, body: int) -> list[ElementInfo]:
-    """The six elements of xfrc_applied of one body."""
+    """Return the six elements of xfrc_applied of one body."""
     entity, label = names.of("body", body)
     found: list[ElementInfo] = []
     for k in range(6):

@@ -30,7 +30,7 @@ class Transmission:
 
 
 def transmission(names: ElementNames, actuator: int) -> Transmission:
-    """The transmission of an actuator."""
+    """Return the transmission of an actuator."""
     model = names.model
     kind = int(model.actuator_trntype[actuator])
     first, second = (int(i) for i in model.actuator_trnid[actuator])
