@@ -1,4 +1,4 @@
-"""Steppers, what acts on the worlds, and what happens on the way."""
+"""Integration: schemes, force models, processes, events, histories and coupling."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ _LATE = {
 def __getattr__(name: str) -> Any:
     if name in _LATE:
         module = import_module(f"simstate.step.{_LATE[name]}")
-        return getattr(module, name)
+        return globals().setdefault(name, getattr(module, name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

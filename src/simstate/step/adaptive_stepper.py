@@ -1,4 +1,4 @@
-"""Adaptive steps: each world takes its own, as long as its tolerances allow."""
+"""Adaptive steps: each world takes the longest steps that its tolerances allow."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ class AdaptiveStepper(RungeKuttaStepper):
             "integrator/step_size", dtype=torch.float64, moves=True, optional=True,
             unit="s",
         ).tensor  # fmt: skip
-        """The step that each world tries next [s], 0: not known; shape (num_envs,)."""
+        """The next trial step of each world [s], 0 if unknown; shape (num_envs,)."""
         self._accepted = self._counter("accepted")
         self._rejected = self._counter("rejected")
         self._core_adaptive: CoreAdaptiveSteps | None = None
-        self._errors = ErrorEstimate(scheme, worlds, [])  # none, until there are blocks
+        self._errors = ErrorEstimate(scheme, worlds, [])  # until blocks exist
 
     @property
     def statistics(self) -> StepCounts:
@@ -60,7 +60,7 @@ class AdaptiveStepper(RungeKuttaStepper):
         return StepCounts(self._evaluations, self._accepted, self._rejected)
 
     def _compiled_adaptive(self, span: float) -> CoreAdaptiveSteps | None:
-        """Return the scheme in the core for a span of time [s]; None: it cannot."""
+        """Return the scheme in the core for a span [s]; None if it must run here."""
         plan = self._plan(span)
         if plan is None:
             return None
@@ -85,9 +85,9 @@ class AdaptiveStepper(RungeKuttaStepper):
         return self._engine.seen()
 
     def attempt(self, limit: Tensor, going: Tensor) -> tuple[Tensor, Tensor]:
-        """One step of each world that meets its tolerance, at most `limit` long [s].
+        """Take one step in each world within its tolerance, of at most `limit` [s].
 
-        Returns the steps, and the worlds that cannot meet it; (num_envs,) each.
+        Return the steps, and the worlds that cannot meet theirs; (num_envs,) each.
         """
         core = self._compiled_adaptive(float(limit[going].max()))
         if core is not None:
@@ -118,7 +118,7 @@ class AdaptiveStepper(RungeKuttaStepper):
         return taken, failed
 
     def _move(self, h: Tensor, rows: Tensor) -> None:
-        """Take one step of each world's own size [s], whatever its error; 0: none."""
+        """Take one step of size h [s] in each world, whatever its error; 0: none."""
         core = self._compiled_adaptive(float(h.max()))
         if core is not None:
             core.move(h, rows)
@@ -134,7 +134,7 @@ class AdaptiveStepper(RungeKuttaStepper):
         self._finish(rows, h)
 
     def _least(self, time: Tensor) -> Tensor:
-        """The shortest step that there is at a time [s]; (num_envs,)."""
+        """Return the shortest allowed step at a time [s]; (num_envs,)."""
         fine = torch.finfo(torch.float64).eps * 4 * time.abs()
         return fine.clamp(min=self._control.min_step)
 
@@ -157,7 +157,7 @@ class AdaptiveStepper(RungeKuttaStepper):
         return None
 
     def _activation_rate(self) -> Tensor:
-        """act_dot, but none that would push an activation out of its range."""
+        """Return act_dot, 0 where it would push an activation out of its range."""
         engine = self._engine
         act, rate = engine.field("act").data, engine.field("act_dot").data
         if self._activation is None:
@@ -184,7 +184,7 @@ class AdaptiveStepper(RungeKuttaStepper):
         return blocks
 
     def _check_tolerances(self) -> None:
-        """Raise if a tolerance is for a kind of number that the state does not have."""
+        """Raise if a tolerance names a kind of value that the state does not have."""
         processes = [process.name for process in self._forcing.processes]
         for given in (self._control.atol, self._control.rtol):
             check_kinds(given, processes)
@@ -241,7 +241,7 @@ class AdaptiveStepper(RungeKuttaStepper):
         self._adapt(h, error, good, active & ~located)
         longest = h * (_SAFETY / travel).clamp(min=_LEAST)
         self.step_size.copy_(torch.minimum(self.step_size, longest))
-        # The step of the flight says little about the motion in contact.
+        # The step size of free flight says little about the motion in contact.
         self.step_size[good & entered] = (h * _MOST)[good & entered].clamp(min=1e-6)
         self.step_size[located | ~active] = before[located | ~active]
         self._rejected += located
@@ -300,19 +300,19 @@ class AdaptiveStepper(RungeKuttaStepper):
         if self._touches is not None:
             self._touches.begin(chosen)
 
-    def _next_start(self, going_on: Tensor, good: Tensor) -> None:
+    def _next_start(self, continuing: Tensor, good: Tensor) -> None:
         """Start the next step of worlds whose step was accepted."""
         if not bool(good.any()):
             return
         for block in self.blocks:
             block.begin(good)
-        if not bool(going_on.any()):
+        if not bool(continuing.any()):
             return
         reusable = self._activation is None  # else clamping moved the state
         if self._explicit.tableau.is_first_same_as_last and reusable:
-            self._record_start(going_on)
+            self._record_start(continuing)
         else:
-            self._evaluate_start(going_on)
+            self._evaluate_start(continuing)
 
     def _error(self, h: Tensor) -> Tensor:
         """Return the largest error of each world in units of its tolerance."""
@@ -323,14 +323,14 @@ class AdaptiveStepper(RungeKuttaStepper):
         return error
 
     def _adapt(self, h: Tensor, error: Tensor, good: Tensor, active: Tensor) -> None:
-        """Choose the next steps: longer after a good one, shorter after a bad one."""
+        """Choose the next steps: longer after an accepted one, else shorter."""
         self._accepted += good
         self._rejected += active & ~good
         exponent = -1 / (self._explicit.tableau.control_order + 1)
         error = error.nan_to_num(nan=torch.inf).clamp(min=1e-10)
         factor = (_SAFETY * power(error, exponent)).clamp(_LEAST, _MOST)
         longer = h * factor
-        # A step that was cut short to end on time says little: keep what was meant.
+        # A step that was cut to end on time says little: keep the intended size.
         cut = good & (h < self.step_size)
         longer = torch.where(cut, torch.maximum(longer, self.step_size), longer)
         shorter = h * factor.clamp(max=_SAFETY)
@@ -340,7 +340,7 @@ class AdaptiveStepper(RungeKuttaStepper):
     def _began_bad(self, worlds: Tensor) -> bool:
         """Return True if one of these worlds had a non-finite value at the start.
 
-        The end of the step says which.
+        The check at the end of the step reports which.
         """
         state = self._engine.field
         fine = [

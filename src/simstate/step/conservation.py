@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.base.checks import as_path, number
+from simstate.base.checks import as_path, number, whole_number
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import everything
 from simstate.base.samples import new_figure, save_figure
@@ -36,36 +36,36 @@ _PARAMETERS = ("body_mass", "body_inertia", "body_ipos", "body_iquat", "opt.grav
 _NO_ACTUATION = mujoco.mjtDisableBit.mjDSBL_ACTUATION.value
 
 _ROUNDING = {torch.float64: 1e-12, torch.float32: 1e-4}
-"""Distances of two ends below which rounding is what they show."""
+"""Distances between two end states below which rounding dominates, by dtype."""
 
 
 @dataclass(frozen=True)
 class ConservationReport:
-    """Changes of the conserved quantities of one world, and the order."""
+    """Changes of one world's conserved quantities, and the measured order."""
 
     scheme: str
     timestep: float
     """The model's time step [s]."""
     time: np.ndarray
-    """When the quantities were taken [s]; shape (samples,)."""
+    """Times of the samples [s]; shape (samples,)."""
     energy: np.ndarray
-    """Kinetic and potential energy together [J]; shape (samples,)."""
+    """Total energy, kinetic plus potential [J]; shape (samples,)."""
     linear_momentum: np.ndarray
-    """World axes [kg·m/s]; shape (samples, 3)."""
+    """Momentum of all bodies, world axes [kg·m/s]; shape (samples, 3)."""
     angular_momentum: np.ndarray
     """About the world's origin, world axes [kg·m²/s]; shape (samples, 3)."""
     quaternion_norm: np.ndarray
     """Largest deviation of a quaternion's length from 1; shape (samples,)."""
     order: dict[str, float]
-    """Measured order by halving the step twice: "attitude", "position", "velocity";
-    empty for steps that are not fixed."""
+    """Order measured by halving the step twice: "attitude", "position", "velocity";
+    empty for MuJoCo's integrators and for adaptive and stochastic schemes."""
 
     def drifts(self) -> dict[str, float]:
         """Return the largest absolute change of each quantity, by name and unit."""
         return {
             "energy [J]": float(np.abs(self.energy - self.energy[0]).max()),
-            "linear momentum [kg·m/s]": _greatest_change(self.linear_momentum),
-            "angular momentum [kg·m²/s]": _greatest_change(self.angular_momentum),
+            "linear momentum [kg·m/s]": float(_change(self.linear_momentum).max()),
+            "angular momentum [kg·m²/s]": float(_change(self.angular_momentum).max()),
             "quaternion length": float(self.quaternion_norm.max()),
         }
 
@@ -79,7 +79,7 @@ class ConservationReport:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the samples, for JSON."""
+        """Return everything but the samples, for JSON."""
         return {
             "scheme": self.scheme,
             "timestep": self.timestep,
@@ -110,16 +110,16 @@ class ConservationReport:
 def report(
     sim: SteppingHost, seconds: float, env_id: int = 0, samples: int = 200
 ) -> ConservationReport:
-    """Run one world's state for a while and report drifts and the measured order.
+    """Simulate one world and report its drifts and the measured order.
 
-    The simulation is left as it was. Loads, damping and contacts change energy and
-    momentum as they should; the report does not know them.
+    The state of all worlds is restored afterwards. Loads, damping and contacts change
+    energy and momentum too; the report does not account for them.
 
     Args:
         sim: the simulation, at the state to start from.
-        seconds: how long to run; at least one time step.
-        env_id: the world that is reported.
-        samples: how often, at most, the quantities are taken.
+        seconds: simulated time [s]; at least one time step.
+        env_id: the world to report.
+        samples: maximum number of samples after the first one.
     """
     worlds_of(sim)  # raises unless it is a simulation
     number("seconds", seconds, unit="s")
@@ -130,13 +130,14 @@ def report(
             f"{seconds}.",
             name="seconds",
         )
+    samples = whole_number("samples", samples, 1)
     world = worlds_of(sim).select(env_id)
     everywhere = everything(sim.num_envs)
     start = take_snapshot(worlds_of(sim), everywhere)
     try:
         host = _Host(sim, int(world.tensor(sim.device)[0]))
         rows = [host.measure()]
-        every = max(1, steps // max(samples, 1))
+        every = math.ceil(steps / samples)
         for first in range(0, steps, every):
             sim.step(min(every, steps - first))
             rows.append(host.measure())
@@ -144,19 +145,19 @@ def report(
         order = _measured_order(sim, host.env_id, steps)
     finally:
         restore_snapshot(worlds_of(sim), start, everywhere)
-    time, energy, linear, angular, lengths = (
+    time, energy, linear, angular, deviation = (
         np.array(column) for column in zip(*rows, strict=True)
     )
     return ConservationReport(
-        _name(sim), sim.timestep, time, energy, linear, angular, lengths, order
+        _name(sim), sim.timestep, time, energy, linear, angular, deviation, order
     )
 
 
 def conservative_model(model: mujoco.MjModel) -> tuple[mujoco.MjModel, list[str]]:
-    """The model without what takes or gives energy, and the names of what was there.
+    """Return the model without sources and sinks of energy, and the names of those.
 
     Damping, friction losses, drag of a medium, actuators, limits and contacts are
-    removed; springs and gravity stay, as they only change its form.
+    removed; springs and gravity remain, as they conserve energy.
     """
     kept = copy.copy(model)
     found: list[str] = []
@@ -211,7 +212,7 @@ class _Host:
         self._data = mujoco.MjData(self._model)
 
     def measure(self) -> tuple[float, float, np.ndarray, np.ndarray, float]:
-        """Time, energy, linear and angular momentum, quaternion length at present."""
+        """Return time, energy, linear and angular momentum, and norm deviation."""
         model, data, sim = self._model, self._data, self.sim
         for name in _PARAMETERS:
             value = worlds_of(sim).engine.parameter(name)
@@ -222,17 +223,17 @@ class _Host:
         mujoco.mj_setState(
             model, data, state, mujoco.mjtState.mjSTATE_INTEGRATION.value
         )
-        lengths = _quaternion_lengths(model, data.qpos)
+        deviation = _norm_deviation(model, data.qpos)
         mujoco.mj_forward(model, data)
         mujoco.mj_energyPos(model, data)
         mujoco.mj_energyVel(model, data)
         mujoco.mj_subtreeVel(model, data)
         linear = model.body_subtreemass[0] * data.subtree_linvel[0]
         angular = data.subtree_angmom[0] + np.cross(data.subtree_com[0], linear)
-        return float(data.time), float(data.energy.sum()), linear, angular, lengths
+        return float(data.time), float(data.energy.sum()), linear, angular, deviation
 
 
-def _quaternion_lengths(model: mujoco.MjModel, qpos: np.ndarray) -> float:
+def _norm_deviation(model: mujoco.MjModel, qpos: np.ndarray) -> float:
     """Return the largest deviation of a quaternion's length from 1."""
     blocks = _position_state(torch.as_tensor(qpos)[None], model).quaternion_blocks
     off = [
@@ -249,7 +250,7 @@ def _position_state(qpos: Tensor, model: mujoco.MjModel) -> QPosState:
 
 
 def _measured_order(sim: SteppingHost, env_id: int, steps: int) -> dict[str, float]:
-    """The orders that ends after steps of h, h/2 and h/4 show."""
+    """Return the orders estimated from the ends of runs with steps h, h/2, h/4."""
     stepper = sim.integration
     if stepper is None or isinstance(stepper, AdaptiveStepper | StochasticStepper):
         return {}
@@ -266,7 +267,7 @@ def _measured_order(sim: SteppingHost, env_id: int, steps: int) -> dict[str, flo
 def _ends(
     sim: SteppingHost, env_id: int, steps: int, stepper: RungeKuttaStepper
 ) -> list[tuple[Tensor, Tensor]]:
-    """Positions and velocities after the same time, with ever smaller steps."""
+    """Return positions and velocities after the same time, by steps h, h/2, h/4."""
     everywhere = everything(sim.num_envs)
     start = take_snapshot(worlds_of(sim), everywhere)
     ends: list[tuple[Tensor, Tensor]] = []
@@ -302,16 +303,12 @@ def _distances(
 
 
 def _name(sim: SteppingHost) -> str:
-    """The scheme and its attitude mode, or MuJoCo's integrator."""
+    """Return the names of the scheme and its attitude mode, or MuJoCo's integrator."""
     if sim.integration is None:
         kind = mujoco.mjtIntegrator(sim.model.opt.integrator).name
         return f"MuJoCo's {kind.removeprefix('mjINT_')}"
     scheme = sim.integration.scheme
     return f"{scheme.name}, attitude {scheme.attitude}"
-
-
-def _greatest_change(vectors: np.ndarray) -> float:
-    return float(np.linalg.norm(vectors - vectors[0], axis=1).max())
 
 
 def _greatest_size(vectors: np.ndarray) -> float:
@@ -347,7 +344,7 @@ def panels(report: ConservationReport, prefix: str = "") -> list[Callable[[Any],
 
 
 def _draw_panel(time: np.ndarray, values: np.ndarray, title: str, axes: Any) -> None:
-    # A logarithmic axis has no zero: the smallest rounding is drawn instead.
+    # A logarithmic axis has no zero: values are clipped below rounding error.
     axes.semilogy(time[1:], np.maximum(values[1:], 1e-18), color="C0", linewidth=1.1)
     axes.set_title(title, loc="left", fontsize="small")
     axes.grid(visible=True, alpha=0.3)

@@ -31,7 +31,7 @@ _VELOCITY, _ACCELERATION = Stage.VELOCITY, Stage.ACCELERATION
 
 
 class CalledModels:
-    """Python that the core calls in a step, and the bracket around it.
+    """Python functions that the core calls in a step, and the checks around them.
 
     The core checks that loads are finite and that nothing but inputs is written to the
     rows of the state, and restores the inputs after each evaluation. Writes to other
@@ -50,12 +50,12 @@ class CalledModels:
         columns = worlds.engine.columns
         inputs = slice(columns["ctrl"].start, columns["xfrc_applied"].stop)
         self.calls = None
-        """The argument for the core; None: it calls nothing."""
+        """The argument for the core; None if it calls no Python."""
         if not plan.is_closed:
             self.calls = core.EvaluationCalls(self._call, inputs, len(plan.calls))
 
     def run(self, rows: Tensor | None, call: Callable[..., T], *args: Any) -> T:
-        """Return `call(*args)`, which runs the core on some worlds; None: all."""
+        """Return `call(*args)`, which runs the core on the worlds `rows`; None: all."""
         for observer in self.observers:
             observer.begin_evaluations()
         if self.calls is None:
@@ -79,7 +79,7 @@ class CalledModels:
             return
         if self._prepares[segment]:
             fresh.mark_current(_VELOCITY, self._rows, evaluated=True)
-        self._forcing.call_at_stage(plan.calls[segment], problem, world)
+        self._forcing.call(plan.calls[segment], problem, world)
 
     def _write_rates(self, problem: int, world: int) -> None:
         """Evaluate the rates of processes, which may read accelerations."""
@@ -124,7 +124,7 @@ class CoreSteps:
         return called.run(rows, self._core.step, n, h, ids, True, called.calls)
 
     def move(self, h: Tensor, rows: Tensor) -> None:
-        """Take one step of each world's own size [s]; (num_envs,)."""
+        """Take one step of size h [s] in each world; (num_envs,)."""
         called = self._called
         called.run(rows, self._core.move, h.numpy(), _ids(rows), True, called.calls)
 
@@ -184,14 +184,14 @@ class CoreAdaptiveSteps:
         return None if stuck is None else torch.as_tensor(stuck.copy())
 
     def move(self, h: Tensor, rows: Tensor) -> None:
-        """Take one step of each world's own size [s], whatever its error."""
+        """Take one step of size h [s] in each world, whatever its error."""
         self._run(rows, self._core.move, h.numpy())
 
     def attempt(self, limit: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Take one step of each world that meets its tolerance, at most `limit` [s].
+        """Take one step in each world within its tolerance, of at most `limit` [s].
 
         Returns:
-            The steps, and the mask of worlds that cannot meet it; (num_envs,) each.
+            The steps, and the mask of worlds that cannot meet theirs; (num_envs,) each.
         """
         taken, stuck = self._run(rows, self._core.attempt, limit.numpy())
         return torch.as_tensor(taken.copy()), torch.as_tensor(stuck.copy())

@@ -3,7 +3,7 @@
 A load that is held over a step and computed from the motion at its start is weakly
 coupled. If it grows with the acceleration, as that of the fluid around a light body
 does, each step overshoots by more than the last one. `CoupledStepper` repeats each step
-until the loads that it was taken with are those that follow from its end.
+until the loads held over it equal those computed from the motion at its end.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ COUPLED_INPUTS = ("xfrc_applied", "qfrc_applied")
 
 @dataclass(frozen=True)
 class Strong:
-    """When the loads of a step count as converged, and the path to them.
+    """Convergence criterion and iteration settings of strongly coupled loads.
 
     The loads w of a step are a fixed point: w = loads(step(w)). It is found by Anderson
     acceleration, which for one history entry is Aitken's relaxation.
     """
 
     tolerance: float = 1e-9
-    """Change of the loads between two trials, relative to the loads."""
+    """Allowed change of the loads between two trials, relative to the loads."""
     absolute: float = 1e-12
     """Change of the loads that is always small enough [N, N·m]."""
     max_iterations: int = 50
-    """Trials of one step after which it fails."""
+    """Maximum number of trials of one step."""
     relaxation: float = 0.5
-    """Share of the first change that is applied, 0 < relaxation ≤ 1."""
+    """Fraction of the first change that is applied, 0 < relaxation ≤ 1."""
     history: int = 8
     """Number of earlier trials that determine the next one."""
 
@@ -61,8 +61,8 @@ class Strong:
 class CoupledStepper:
     """Repeats each step of another stepper until its loads have converged.
 
-    The loads are held over the step. In worlds whose loads have converged the step
-    stands; the others return to its start and take it again.
+    The loads are held over the step. Worlds whose loads have converged keep the step;
+    the others return to its start and repeat it.
     """
 
     settles = False
@@ -104,7 +104,7 @@ class CoupledStepper:
         forcing.add_force(self._add_loads, (), COUPLED_INPUTS)
 
     def add(self, model: ForceModel, coupling: Strong | None) -> None:
-        """Iterate the loads of a model, too; None: within the limits in use."""
+        """Iterate the loads of a model, too; None keeps the limits in use."""
         self.models.append(model)
         if coupling is not None:
             self.coupling = coupling
@@ -120,7 +120,7 @@ class CoupledStepper:
             view += loads[:, first : first + width].reshape(view.shape)
             first += width
 
-    # What a stepper is.
+    # The stepper interface.
 
     @property
     def scope(self) -> Scope:
@@ -237,18 +237,18 @@ class CoupledStepper:
         world = int(ids[0])
         time = float(self._worlds.engine.field("time")[world])
         raise CouplingError(
-            f"The loads of {len(ids)} of {self._worlds.num_envs} worlds did not agree "
-            f"with the motion after {self.coupling.max_iterations} trials of a step, "
-            f"first in world {world} before t = {time:g} s: they still change by "
-            f"{float(self.residual[world]):.3g} N or N·m. Take smaller time steps, "
-            "allow more (max_iterations) or relax less at first (relaxation). The "
-            "state is as it was before the call.",
+            f"The loads of {len(ids)} of {self._worlds.num_envs} worlds did not "
+            f"converge in {self.coupling.max_iterations} trials of a step, first in "
+            f"world {world} before t = {time:g} s: they still change by "
+            f"{float(self.residual[world]):.3g} N or N·m per trial. Reduce the time "
+            "step, raise `max_iterations` or lower `relaxation`. The state from before "
+            "the call was restored.",
             int_list(ids),
         )
 
 
 class Anderson:
-    """Anderson acceleration of fixed points, one for each world, over a few trials."""
+    """Anderson acceleration of one fixed-point iteration per world."""
 
     def __init__(self, coupling: Strong) -> None:
         self._relaxation = coupling.relaxation
@@ -268,8 +268,8 @@ class Anderson:
         if residuals:
             steps = torch.stack([residual - x for x in residuals], dim=2)
             ways = torch.stack([value - x for x in values], dim=2)
-            # Least squares over the differences; nearly parallel ones add nothing.
-            # Devices have no solver for those, so that the host solves.
+            # Least squares over the differences, which may be nearly parallel.
+            # GPUs have no solver for rank-deficient systems, so the host solves.
             share = _least_squares(steps.cpu(), residual[..., None].cpu()).to(steps)
             moved = moved - ((ways + self._relaxation * steps) @ share)[..., 0]
         self._values = [*values, value][-self._most :]

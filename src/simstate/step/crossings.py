@@ -1,4 +1,4 @@
-"""Crossings of zero in a step, for many worlds, and the search for the first ones."""
+"""Search for the first zero crossings in a step, for all worlds at once."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from simstate.step.timeline_events import Event
 from simstate.world.worlds import Worlds
 
 MOST_ITERATIONS = 120
-"""Bisection alone would take 70 for a day to 1e-10 s."""
+"""Limit of a search; bisection of a day to 1e-10 s takes 50."""
 
 
 class _Changes(NamedTuple):
     """Intervals of events' first crossings; shape (num_events, num_envs) each."""
 
     start: Tensor
-    """A share of the part at which it has not happened."""
+    """Fraction of the part at which the event has not happened yet."""
     end: Tensor
-    """A share at which it has; infinite: it does not."""
+    """Fraction at which it has happened; infinite if it does not."""
     side: Tensor
     """The sign at `start`."""
 
@@ -33,7 +33,7 @@ class FirstCrossings(NamedTuple):
     """The first crossings of zero in a part of a step; shape (num_envs,) each."""
 
     taken: Tensor
-    """The time that each world has advanced in the part [s]."""
+    """Time by which each world has advanced in the part [s]."""
     worlds: Tensor
     """Mask of the worlds that are at a crossing."""
     crossed: Sequence[Tensor]
@@ -41,11 +41,10 @@ class FirstCrossings(NamedTuple):
 
 
 class CrossingSearch:
-    """Finds the first crossings of events in a part of a step, and goes there.
+    """Finds the first crossings of events in a part of a step, and moves worlds there.
 
-    Events are compared at the ends of the part. Where a scheme has dense output, the
-    part is sampled in between, too, so that a function that crosses zero and returns is
-    noticed.
+    Events are compared at the ends of the part. If the scheme has dense output, the
+    part is also sampled in between, which detects functions that cross zero and return.
     """
 
     def __init__(
@@ -124,7 +123,7 @@ class CrossingSearch:
         return _Changes(*(torch.stack(part) for part in zip(*found, strict=True)))
 
     def _values_at(self, share: Tensor, taken: Tensor, ids: Tensor) -> list[Tensor]:
-        """Return the functions of the events at a share of the part, interpolated."""
+        """Return the events' functions at a fraction of the part, interpolated."""
         self._dense.go_to(share, taken, ids)
         self._parts.mark_moved(ids)
         return self._values(ids)
@@ -132,7 +131,7 @@ class CrossingSearch:
     def _cut(
         self, changes: _Changes, some: Tensor, after: list[Tensor], taken: Tensor
     ) -> Tensor:
-        """Move worlds back to their first crossing; returns how far they came."""
+        """Move worlds back to their first crossing; return their advance [s]."""
         worlds, before = some.nonzero().flatten(), self._before
         starts, ends = changes.start[:, worlds], changes.end[:, worlds]
         last = ends.amin(dim=0)
@@ -187,9 +186,9 @@ class CrossingSearch:
         return taken.index_copy(0, worlds, h)
 
     def arm_after_actions(self, crossed: Sequence[Tensor], stopped: Tensor) -> None:
-        """Note on which side of zero worlds will be shortly after an action.
+        """Record on which side of zero worlds will be shortly after an action.
 
-        A body that bounces is beyond zero by rounding, and on its way back.
+        A bouncing body is beyond zero by rounding, and on its way back.
         """
         acting = [
             (event, mask & ~stopped)
@@ -230,18 +229,18 @@ def find_crossing(
     at_end: Tensor,
     tolerance: Tensor,
 ) -> Tensor:
-    """The time at which a function is above zero, at most `tolerance` after it was not.
+    """Return times at which functions are positive, at most `tolerance` after a root.
 
-    Inverse quadratic interpolation, or bisection where that would not gain: T. R.
+    Inverse quadratic interpolation, or bisection where that converges faster: T. R.
     Chandrupatla, Advances in Engineering Software 28 (1997).
 
     Args:
-        function: of times and of the indices that are asked for; (m,) both.
+        function: maps times and the indices of the intervals, (m,) both, to values.
         start: the start of each interval; (n,).
         end: its end; (n,).
         at_start: the values at the start, which are ≤ 0; (n,).
         at_end: the values at the end, which are > 0; (n,).
-        tolerance: how wide the last interval may be; (n,).
+        tolerance: the maximum width of the last interval; (n,).
     """
     last, f_last = end.clone(), at_end.clone()
     other, f_other = start.clone(), at_start.clone()
@@ -310,9 +309,9 @@ def first_change(
 
 
 def turning_point(first: Tensor, middle: Tensor, last: Tensor) -> Tensor:
-    """Return where the parabola through three samples at 0, ½ and 1 turns; (n,).
+    """Return the extremum of the parabola through samples at 0, ½ and 1; (n,).
 
-    NaN where it does not within the interval, or has the sign of all three there.
+    NaN if it is outside the interval or has the sign of all three samples.
     """
     bend = 2 * (first - 2 * middle + last)
     slope = last - first - bend

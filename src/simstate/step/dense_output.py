@@ -21,7 +21,7 @@ class DenseOutput:
 
     Positions are cubic polynomials that have the positions and velocities of both ends,
     velocities their derivatives; attitudes are interpolated as rotation vectors from
-    the start. Everything else stays as it is at the end.
+    the start. Everything else keeps its value at the end of the step.
     """
 
     def __init__(self, worlds: Worlds) -> None:
@@ -38,15 +38,15 @@ class DenseOutput:
         return self._qpos.clone(), self._qvel.clone(), self._time.clone()
 
     def begin(self) -> None:
-        """Take the present states as the start of a step."""
+        """Use the current states as the start of a step."""
         self._start = self._copy()
 
     def end(self) -> None:
-        """Take the present states as its end."""
+        """Use the current states as its end."""
         self._end = self._copy()
 
     def go_to(self, share: Tensor, h: Tensor, ids: Tensor) -> None:
-        """Move worlds to a share of their step of h [s]; (num_envs,) both."""
+        """Move worlds to a fraction of their step of h [s]; (num_envs,) both."""
         s, h = share[ids, None].to(self._qpos.dtype), h[ids, None].to(self._qpos.dtype)
         (q0, v0, t0), (q1, v1, _) = self._start, self._end
         q0, v0, q1, v1 = q0[ids], v0[ids], q1[ids], v1[ids]
@@ -74,13 +74,13 @@ class DenseOutput:
 def _hermite(
     way: Tensor, first: Tensor, last: Tensor, s: Tensor, h: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return position and velocity at a share s of a step, from its start.
+    """Return displacement and velocity at a fraction s of a step.
 
     Args:
-        way: from the start to the end.
+        way: the displacement from the start to the end.
         first: the velocity at the start.
-        last: at the end.
-        s: the share, 0 to 1.
+        last: the velocity at the end.
+        s: the fraction, 0 to 1.
         h: the step [s].
     """
     bend, twist = first * h - way, way - last * h

@@ -1,4 +1,4 @@
-"""Divergence: what a step does with worlds whose values become invalid."""
+"""Divergence: how a step handles worlds whose values become invalid."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ class Divergence:
         self._mode: OnDivergence = value
         can_settle = value == "mask" and self._parts.engine.can_settle
         self.settle: Callable[[], None] | None = self._settle if can_settle else None
-        """Restores worlds within a step, without reading which on the host.
+        """Restores worlds within a step, without the host reading which they are.
 
-        None: the engine cannot, or a divergence raises.
+        None if the engine cannot, or if a divergence raises.
         """
 
     @property
     def cause(self) -> Found | None:
-        """The worlds that diverged in the last step, described; None: none did."""
+        """Description of the worlds that diverged in the last step; None if none."""
         if self._found is None and self._unread is not None:
             after, saved = self._unread
             self._unread = None
@@ -75,7 +75,7 @@ class Divergence:
         """True if any world has diverged and awaits a reset."""
         known = (self._ledger.puts, self.worlds._version)
         if self._any[:2] != known:
-            if self._marks is not None:  # searching bytes is the fastest
+            if self._marks is not None:  # searching bytes is fastest
                 found = 1 in self._marks.tobytes()
             else:
                 found = bool(self.worlds.any())

@@ -66,7 +66,7 @@ class ErrorEstimate:
         return parts[0].abs() * damping.nan_to_num(nan=1.0)[:, None]
 
     def first_step(self, span: Tensor) -> Tensor:
-        """Return a first step from the state's and the rates' size [s]; (num_envs,).
+        """Return a first step from the size of state and rates [s]; (num_envs,).
 
         This is Hairer's first guess, at most `span` [s].
         """
@@ -77,7 +77,7 @@ class ErrorEstimate:
             rate = block.error(block.rates[0])
             speed = torch.maximum(speed, _greatest(rate / scale))
         guess = 0.01 * size / speed
-        # At rest, or at zero, nothing tells: begin with a thousandth of the span.
+        # At rest or at zero there is no scale: start with a thousandth of the span.
         guess = torch.where((speed > 0) & (size > 0), guess, 1e-3 * span)
         least = torch.minimum((1e-6 * span).clamp(min=self._scheme.min_step), span)
         return torch.clamp(guess, least, span)
@@ -88,7 +88,7 @@ class ErrorEstimate:
 
 
 def _greatest(values: Tensor) -> Tensor:
-    """Return the largest absolute value of each row; NaN wins; 0 for empty rows."""
+    """Return the largest absolute value of each row, NaN if any is; 0 if empty."""
     if not values.shape[1]:
         return values.new_zeros(values.shape[0]).double()
     return values.abs().amax(dim=1).double()

@@ -17,9 +17,9 @@ class FlatState:
     """All worlds' values of one block, and the rates of the stages of a step.
 
     Args:
-        name: what it is called in errors and tolerances.
+        name: the block's name in errors and tolerances.
         value: the live values, displaced in place; shape (num_envs, width).
-        rate: the live time derivative, or a function that gives it; shape as `value`.
+        rate: the live time derivative, or a function that returns it; as `value`.
         stages: the step sizes and weights.
     """
 
@@ -49,7 +49,7 @@ class FlatState:
                 self._advances.append(launch)
 
     def begin(self, chosen: Tensor | None = None) -> None:
-        """Start a step where the state is now, in the chosen worlds (None: all)."""
+        """Start a step at the current state, in the chosen worlds (None: all)."""
         start(self.origin, self.value, chosen)
 
     def displace(self, stage: int) -> None:
@@ -57,7 +57,7 @@ class FlatState:
         self._moves[stage]()
 
     def advance(self, stage: int) -> None:
-        """Take the rates of a stage in all worlds, and move on to the next one."""
+        """Record the rates of a stage in all worlds, and move to the next one."""
         if self._advances:
             self._advances[stage]()
         else:
@@ -65,7 +65,7 @@ class FlatState:
             self.displace(stage + 1)
 
     def record(self, stage: int, chosen: Tensor | None) -> None:
-        """Take the rates at the present values, in the chosen worlds (None: all)."""
+        """Record the rates at the current values, in the chosen worlds (None: all)."""
         if chosen is None:
             self._by_stage[stage].copy_(self.rate_now())
         else:
@@ -73,25 +73,25 @@ class FlatState:
 
     @property
     def num_dofs(self) -> int:
-        """The number of independent numbers of a world."""
+        """Number of degrees of freedom of a world."""
         return self.value.shape[1]
 
     def rate_now(self) -> Tensor:
-        """The rates at the present values; shape (num_envs, width)."""
+        """Return the rates at the current values; shape (num_envs, width)."""
         rate = self._rate if isinstance(self._rate, Tensor) else self._rate()
         return rate.to(self.value.dtype)
 
     def as_rate(self, tangent: Tensor) -> Tensor:
-        """A rate by dof as a rate of the coordinates: the same."""
+        """Return a rate by dof as a rate of the coordinates: the same."""
         return tangent.to(self.value)
 
     def displace_by(self, move: Tensor, h: Tensor) -> None:
-        """value = origin + h · move where h is not 0; (num_envs, width)."""
+        """Set value = origin + h · move where h is not 0; (num_envs, width)."""
         moved = self.origin + h[:, None] * move
         self.value.copy_(torch.where(h[:, None] != 0, moved, self.value))
 
     def combined(self, weights: Tensor) -> Tensor:
-        """Σ weights · rates over the stages; shape (num_envs, width)."""
+        """Return Σ weights · rates over the stages; shape (num_envs, width)."""
         return weighted(weights, self.rates)
 
     def scale(self) -> Tensor:

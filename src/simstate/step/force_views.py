@@ -16,6 +16,7 @@ from typing import Any
 
 from torch import Tensor
 
+from simstate.base.checks import check_called_as
 from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.engine import FIELDS, Engine, Stage
 from simstate.world.freshness import Freshness, ReadOwner
@@ -43,18 +44,15 @@ class ForceOnViews(ReadOwner):
         reads: Sequence[str],
         writes: Sequence[str],
     ) -> None:
-        if not callable(model):
-            raise InvalidInputError(
-                "A force model on views is called as model(t, *reads, *writes); got "
-                f"{model!r}.",
-                name="model",
-            )
         reads, writes = _names("reads", reads), _names("writes", writes)
         for name in reads:
             check_read(name)
         for name in writes:
             if name not in WRITABLE:
                 raise unknown_name("input that a force model may write", name, WRITABLE)
+        check_called_as(
+            "A force model on views", model, "t", *reads, *writes, name="model"
+        )
         self._model = model
         self._fresh = fresh
         self._time = engine.field("time")
@@ -67,11 +65,11 @@ class ForceOnViews(ReadOwner):
         self._views += [_view(engine.field(name).data, True) for name in writes]
         self.__qualname__ = str(getattr(model, "__qualname__", type(model).__name__))
 
-    def __call__(self, t: Tensor, sim: Any) -> None:
+    def __call__(self, t: Tensor, sim: Any) -> object:
         """Update the fields that it reads, and call the function."""
         if self._stage is not None:
             self._fresh.ensure(self._stage, self, self.__qualname__)
-        self._model(t.numpy() if self._on_host else t, *self._views)
+        return self._model(t.numpy() if self._on_host else t, *self._views)
 
     def label_of(self, name: str) -> str:
         """Return the name of the model in error messages."""

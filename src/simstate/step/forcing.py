@@ -4,13 +4,13 @@ A force model is called as `model(t, sim)` at each evaluation, that is at every 
 every step, with the worlds at that stage's state and time. It reads quantities
 (`sim.scene["robot"].data…`) and writes inputs: wrenches, controls, applied forces, mass
 rates. Before the first model the inputs are those that you set, and they are restored
-afterwards. So models add to each other with `+=` on `sim.data.xfrc_applied`,
-`sim.data.qfrc_applied` or `sim.mass_rate`, and a plain assignment replaces.
+afterwards. Models therefore add loads with `+=` on `sim.data.xfrc_applied`,
+`sim.data.qfrc_applied` or `sim.mass_rate`; a plain assignment replaces them.
 
-A model has no memory: it must return the same loads for the same time and state. Stages
-run ahead of the step and back, and adaptive schemes reject whole steps, so a model
-would remember states that never occurred. Use a process (`sim.add_process`) for
-anything with memory, and let the model read it. A model that writes anything but inputs
+A model must be stateless: it writes the same loads for the same time and state. Stages
+move forward and back within a step, and adaptive schemes reject complete steps, so a
+model would remember states that never occurred. Use a process (`sim.add_process`) for
+anything with memory, and read it in the model. A model that writes anything but inputs
 is rejected.
 """
 
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import torch
 from torch import Tensor
 
+from simstate.base.checks import check_called_as
 from simstate.base.errors import InvalidInputError
 from simstate.engine import MAX_VALUE, Engine, Stage
 from simstate.math.vector import greatest
@@ -48,7 +49,7 @@ if TYPE_CHECKING:  # these load Warp
 T = TypeVar("T")
 
 _NOT_FINITE, _WROTE_STATE = 1, 2
-"""Problems of a call, as the core numbers them."""
+"""Problems of a call, by the core's numbers."""
 
 
 class Blocks(Protocol):
@@ -81,6 +82,8 @@ class Forcing:
         self._ledger = ledger
         self._fresh = fresh
         self.sim = sim
+        self._in_place: set[int] = set()
+        """Identities of the models that return what they wrote in place."""
         self.models: list[ForceModel] = []
         self.processes: list[Process] = []
         self.noises: list[DrivingNoise] = []
@@ -127,10 +130,10 @@ class Forcing:
         ledger = self._ledger
         backup = ledger.backup("inputs")
         ledger.open[-1].evaluating = True
-        self._call_models()
+        self.call(self.models)
         ledger.observe()  # rejects writes to anything but inputs
         if not self.checks.are_finite(backup, self.models):
-            self._call_models()
+            self.call(self.models)
         result = call()
         backup.restore()
         ledger.watch.acknowledge(backup.storages)
@@ -159,15 +162,13 @@ class Forcing:
         others = {
             n: x.clone() for n, x in self.checks.inputs().items() if n not in inputs
         }
-        time, sim = self._time.clone(), self.sim
-        for model in models:
-            model(time, sim)
+        self.call(models)
         ledger.observe()  # rejects writes to anything but inputs
         for name, before in others.items():
             if not torch.equal(ledger[name].tensor, before):
                 raise InvalidInputError(
-                    f"A coupled force wrote to {name.rpartition('/')[2]}. It may write "
-                    f"{' and '.join(inputs)} only: other inputs are set before a step.",
+                    f"A coupled force wrote to {name.rpartition('/')[2]}. It may only "
+                    f"write {' and '.join(inputs)}: set other inputs before the step.",
                     name=name.rpartition("/")[2],
                 )
         fields = [engine.field(name).data.flatten(1) for name in inputs]
@@ -178,10 +179,10 @@ class Forcing:
             self.checks.refuse_infinite(models)
         return found
 
-    def call_at_stage(
-        self, models: Sequence[ForceModel], problem: int, world: int
+    def call(
+        self, models: Sequence[ForceModel], problem: int = 0, world: int = 0
     ) -> None:
-        """Add the loads of some models at a stage; the compiled core calls this.
+        """Add the loads of some models; the compiled core calls this at each stage.
 
         With a problem (see `core.EvaluationCalls`), the models have been called and the
         state has been restored: name the model that caused it, unless the world itself
@@ -194,22 +195,20 @@ class Forcing:
         else:
             time, sim = self._time.clone(), self.sim  # a copy, which models may keep
             for model in models:
-                model(time, sim)
-
-    def _call_models(self) -> None:
-        time, sim = self._time.clone(), self.sim
-        for model in self.models:
-            model(time, sim)
+                returned: object = model(time, sim)
+                if returned is not None and id(model) not in self._in_place:
+                    self.checks.refuse_returned(model, returned)
+                    self._in_place.add(id(model))
 
     def _refuse_within_a_model(self) -> None:
         if self._ledger.is_evaluating:
             raise InvalidInputError(
-                "A force model read an acceleration or a force. Those depend on what "
-                "the model is about to write: read positions and velocities only.",
+                "A force model read an acceleration or a force, which depends on the "
+                "loads that it is about to write: read only positions and velocities.",
                 name="acceleration",
             )
 
-    # What acts.
+    # Models, processes, noise and mass flow.
 
     @property
     def has_readers(self) -> bool:
@@ -233,11 +232,8 @@ class Forcing:
             added = FunctionForce(CompiledFunction(model))
         elif isinstance(model, CFunction):
             added = FunctionForce(model)
-        elif not callable(model):
-            raise InvalidInputError(
-                f"A force model is called as model(t, sim); got {model!r}.",
-                name="model",
-            )
+        else:
+            check_called_as("A force model", model, "t", "sim", name="model")
         attach = getattr(added, "attach", None)
         if attach is not None:
             attach(self.sim)
@@ -248,22 +244,23 @@ class Forcing:
         """Integrate a process with the mechanics from now on."""
         if not isinstance(process, Process):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInputError(
-                f"A process is a simstate.integrate.Process; got {process!r}."
+                f"A process must be a simstate.integrate.Process; got {process!r}.",
+                name="process",
             )
         self.refuse_within_a_step("sim.add_process")
         has_noise = type(process).diffusion is not Process.diffusion
         if has_noise and process.num_sources < 1:
             raise InvalidInputError(
                 f"Process {process.name!r} defines diffusion, but its num_sources is "
-                f"{process.num_sources}: say how many noise sources it has.",
+                f"{process.num_sources}: set it to the number of noise sources.",
                 name="num_sources",
             )
         if process.num_sources:
-            _refuse_if_deterministic(process, f"process {process.name!r}", stepper)
-        stepper = _need(stepper, f"Process {process.name!r}")
+            _refuse_if_deterministic(process, "Process", process.name, stepper)
+        stepper = _need(stepper, f"Process {process.name!r}", process.name)
         if process.name in [other.name for other in self.processes]:
             raise InvalidInputError(
-                f"There is a process {process.name!r} already; names must differ.",
+                f"There is already a process {process.name!r}; names must be unique.",
                 name=process.name,
             )
         process.attach(self.sim)
@@ -278,13 +275,14 @@ class Forcing:
             raise InvalidInputError(
                 "Noise needs num_sources and diffusion(t, sim); got "
                 f"{type(noise).__name__}.",
-                name="num_sources",
+                name="noise",
             )
         self.refuse_within_a_step("sim.add_noise")
-        _refuse_if_deterministic(noise, f"noise {type(noise).__name__!r}", stepper)
+        _refuse_if_deterministic(noise, "Noise", type(noise).__name__, stepper)
         if noise in self.noises:
             raise InvalidInputError(
-                f"Noise {type(noise).__name__!r} drives the state already."
+                f"Noise {type(noise).__name__!r} has already been added.",
+                name="noise",
             )
         self.noises.append(noise)
 
@@ -293,25 +291,25 @@ class Forcing:
         if self.mass_flow is None:
             from simstate.step.mass import MassFlow  # loads Warp
 
-            self.refuse_within_a_step("The first use of sim.mass_rate")
-            _need(stepper, "sim.mass_rate").forget_blocks()
+            self.refuse_within_a_step("sim.mass_rate")
+            _need(stepper, "sim.mass_rate", "mass_rate").forget_blocks()
             self.mass_flow = MassFlow(worlds)
         return self.mass_flow
 
     def refuse_within_a_step(self, what: str) -> None:
-        """Raise if something that adds to a world is added within a step."""
+        """Raise if a call that extends the state is made within a step."""
         ledger = self._ledger
         if ledger.open:
             ledger.calls.recover()
         if ledger.is_stepping or ledger.is_evaluating:
             raise InvalidInputError(
-                f"{what} adds to the state, which a force model cannot do while a step "
-                "is running: do it once before stepping.",
+                f"{what} extends the state, which is not possible during a step: call "
+                "it once before stepping.",
                 name=what,
             )
 
     def invalid_worlds(self) -> Tensor | None:
-        """Return the worlds with an invalid control, process or mass; None: none."""
+        """Return the worlds with an invalid control, process or mass; None if none."""
         values = [process.value for process in self.processes]
         values.append(self._engine.field("ctrl"))
         if self.mass_flow is not None:
@@ -327,9 +325,9 @@ class Forcing:
     # In the compiled core.
 
     def plan(self, span: float) -> EvaluationPlan | None:
-        """Return how the compiled core evaluates everything, for a span [s].
+        """Return the plan by which the compiled core evaluates a span [s], or None.
 
-        With current parameters; None: it cannot.
+        It has the current parameters. None if the core cannot evaluate the models.
         """
         known = (len(self.models), len(self.processes), self.mass_flow is None)
         models = None if self._compiled is None else self._compiled[1]
@@ -350,26 +348,25 @@ class Forcing:
         return float(self._time.min()), float(self._time.max()) + span
 
 
-def _need(stepper: Blocks | None, what: str) -> Blocks:
+def _need(stepper: Blocks | None, what: str, name: str) -> Blocks:
     if stepper is None:
         raise InvalidInputError(
-            f"{what} needs an integrator of simstate's own: MuJoCo's stepper does "
-            "not know that state. Use Simulation(…, integrator=integrate.RK4()).",
-            name=what,
+            f"{what} needs an integrator of simstate: MuJoCo's stepper does not "
+            "integrate this state. Use Simulation(…, integrator=integrate.RK4()).",
+            name=name,
         )
     return stepper
 
 
 def _refuse_if_deterministic(
-    noise: DrivingNoise, what: str, stepper: Blocks | None
+    noise: DrivingNoise, kind: str, name: str, stepper: Blocks | None
 ) -> None:
     scheme = None if stepper is None else stepper.scheme
     if not isinstance(scheme, Stochastic):
-        name = "MuJoCo's own" if scheme is None else scheme.name
+        own = "MuJoCo's own" if scheme is None else scheme.name
         raise InvalidInputError(
-            f"{what[0].upper()}{what[1:]} is stochastic, the integrator {name} is "
-            f"deterministic: it would leave the {noise.num_sources} noise sources "
-            "out. Use a stochastic scheme, such as integrate.SRIW1() or "
-            "EulerMaruyama().",
-            name=what,
+            f"{kind} {name!r} is stochastic, the integrator {own} is "
+            f"deterministic: it would ignore the {noise.num_sources} noise sources. "
+            "Use a stochastic scheme, such as integrate.SRIW1() or EulerMaruyama().",
+            name=name,
         )

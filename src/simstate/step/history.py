@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from simstate.base.checks import instance_of, number
-from simstate.base.errors import InvalidInputError, ShapeError, unknown_name
-from simstate.base.samples import MOST_WORLDS, draw, table_of
+from simstate.base.errors import InvalidInputError, ShapeError, listed
+from simstate.base.samples import MOST_WORLDS, draw, full_column_name, table_of
 from simstate.world.calls import Call
 from simstate.world.worlds import worlds_of
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 Read: TypeAlias = "Callable[[Any], Tensor]"
 Recorded: TypeAlias = "Sequence[str] | Mapping[str, str | Read | tuple[Read, str]]"
 """Names of quantities (`"robot.root_link_pos_w"`, `"qpos"`, `"contacts/feet.force_w"`,
-`"rays/scan.distance"`, a process's name); or names of your own with such a name, with a
-function of the simulation that returns (num_envs, …), or with a function and its
+`"rays/scan.distance"`, a process's name); or a mapping from new names to such a name,
+to a function of the simulation that returns (num_envs, …), or to a function and its
 unit."""
 
 
 class History:
-    """Samples kept by `sim.record`: tensors of (samples, num_envs, …), NaN for none.
+    """Samples kept by `sim.record`: tensors of (samples, num_envs, …), NaN if missing.
 
     Args:
         sim: the simulation.
-        quantities: a function that reads each quantity by name, and its unit.
-        every: the time between two samples [s]; None: the end of every part of a step,
-            which are those of an adaptive scheme, and crossings of events.
+        quantities: for each name, the function that reads the quantity, and its unit.
+        every: the time between two samples [s]; None: a sample at every step, at the
+            steps of an adaptive scheme and at the crossings of events.
     """
 
     def __init__(
@@ -59,15 +59,15 @@ class History:
         self._start = sim.time.double().clone()
         self._rows: list[dict[str, Tensor]] = []
         self._open: dict[int, int] = {}
-        """Rows of the present call by their samples' numbers: other worlds join."""
+        """Rows of the current call by sample number, which later worlds fill in."""
         self._ledger = worlds_of(sim).ledger
         self._calls: list[tuple[Call, int]] = []
-        """Calls that may be undone, and the number of rows before each."""
+        """Calls that may be rolled back, and the number of rows before each."""
         self._ledger.undone.add(self)
         everyone = torch.ones(sim.num_envs, dtype=torch.bool, device=sim.device)
         self._sample(everyone, 0)
 
-    # What was kept.
+    # Reading.
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -79,19 +79,25 @@ class History:
 
     @property
     def time(self) -> Tensor:
-        """When the samples were taken [s], NaN where none was; (samples, num_envs)."""
+        """Times of the samples [s], NaN where there is none; (samples, num_envs)."""
         return torch.stack([row["time"] for row in self._rows])
 
+    def __repr__(self) -> str:
+        samples = f"{len(self._rows)} samples of {self._sim.num_envs} worlds"
+        return f"History({samples}: {listed(self.names)})"
+
     def __getitem__(self, name: str) -> Tensor:
-        """A quantity over time, float64, on the host; (samples, num_envs, …)."""
+        """A quantity over time, float64, on the host; (samples, num_envs, …).
+
+        The entity's name may be omitted if it is the only one with this quantity.
+        """
         if name == "time":
             return self.time
-        if name not in self._reads:
-            raise unknown_name("recorded quantity", name, self._reads)
+        name = full_column_name(name, self._reads, "recorded quantity")
         return torch.stack([row[name] for row in self._rows])
 
     def to_pandas(self, env_id: int | None = None) -> Any:
-        """A table with a row for each sample, of one world or of all.
+        """Return a DataFrame with a row for each sample, of one world or of all.
 
         Columns are `name` or `name[k]`; units are in `attrs["units"]`. The index is
         the time, and for all worlds the world and the time.
@@ -105,7 +111,7 @@ class History:
         worlds = {world: world for world in (some if env_ids is None else env_ids)}
         draw(self, path, worlds, self.names)
 
-    # Keeping.
+    # Sampling.
 
     def take(
         self, parts: StepParts, start: Tensor, taken: Tensor, going: Tensor
@@ -132,7 +138,7 @@ class History:
                 self._sample(at_end, k)
 
     def mark(self) -> int:
-        """Return how far the history has come, for `forget` and `undo`."""
+        """Return the number of rows so far, for `forget`; note it for `undo`."""
         self._open.clear()
         open_calls = self._ledger.open
         calls = [pair for pair in self._calls if pair[0] in open_calls]
@@ -155,7 +161,7 @@ class History:
                 values[bad] = torch.nan
 
     def _sample(self, worlds: Tensor, number: int) -> None:
-        """Keep the present values of some worlds, in the open row if it is theirs."""
+        """Keep the current values of some worlds, in the row of a sample number."""
         mask = worlds.cpu()
         found = {name: self._read(name) for name in self._reads}
         found["time"] = self._sim.time.detach().to("cpu", torch.float64, copy=True)
@@ -174,7 +180,7 @@ class History:
         count = self._sim.num_envs
         if not isinstance(values, Tensor) or values.shape[:1] != (count,):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ShapeError(
-                f"What is recorded as {name!r} must give a tensor of shape "
+                f"The function recorded as {name!r} must return a tensor of shape "
                 f"({count}, …).",
                 name=name,
                 shape=getattr(values, "shape", None),

@@ -3,11 +3,11 @@
 One thread per world; float64 and float32. `h` is the step of each world, and a world
 with h = 0 keeps its value: it is finished, or has diverged.
 
-The state's coordinates and its rates are not the same numbers: an orientation has four
-coordinates and three rates, or, in high-order mode, four rates.
+Coordinates and rates differ in number: an orientation has four coordinates and three
+rates, or, in high-order mode, four rates.
 """
 
-# Warp reads these annotations itself, and its types are not Python's.
+# Warp evaluates these annotations, and its types are not Python's.
 # pyright: basic, reportMissingTypeStubs=false, reportInvalidTypeForm=false
 # pyright: reportArgumentType=false, reportGeneralTypeIssues=false
 
@@ -42,7 +42,7 @@ class StateLayout:
 def combined(
     rates: wp.array3d(dtype=Any), weights: wp.array(dtype=Any), world: int, k: int
 ):
-    """The weighted sum of one rate over the stages so far."""
+    """Return the weighted sum of one rate over the stages so far."""
     total = weights.dtype(0.0)
     for j in range(weights.shape[0]):
         total += weights[j] * rates[j, world, k]
@@ -58,7 +58,7 @@ def displace_flat_world(
     value: wp.array2d(dtype=Any),
     world: int,
 ):
-    """value = origin + step Σ weights · rates, in one world."""
+    """Set value = origin + step Σ weights · rates, in one world."""
     if step != type(step)(0.0):
         for k in range(origin.shape[1]):
             move = step * combined(rates, weights, world, k)
@@ -73,7 +73,7 @@ def displace_flat(
     h: wp.array(dtype=Any),
     value: wp.array2d(dtype=Any),
 ):
-    """value = origin + h Σ weights · rates."""
+    """Set value = origin + h Σ weights · rates."""
     world = wp.tid()
     displace_flat_world(origin, rates, weights, h[world], value, world)
 
@@ -88,7 +88,7 @@ def advance_flat(
     source: wp.array2d(dtype=Any),
     rate: wp.array2d(dtype=Any),
 ):
-    """rate = source, one of the rates; then the displacement to the next stage."""
+    """Set rate, one of the rates, to source; then displace to the next stage."""
     world = wp.tid()
     for k in range(source.shape[1]):
         rate[world, k] = source[world, k]
@@ -155,7 +155,7 @@ def record_attitude(
     r: int,
     rate: wp.array(dtype=Any),
 ):
-    """Take the rate of a quaternion's coordinates in a world."""
+    """Record the rate of a quaternion's coordinates in a world."""
     ...
 
 
@@ -170,7 +170,7 @@ def displace_position_world(
     value: wp.array2d(dtype=Any),
     world: int,
 ):
-    """value = origin ⊕ h Σ weights · rates; keeps the rotation vectors of the move."""
+    """Set value = origin ⊕ h Σ weights · rates; keep the rotation vectors."""
     step = h[world]
     if step == h.dtype(0.0):
         return
@@ -207,7 +207,7 @@ def record_position_world(
     rate: wp.array2d(dtype=Any),
     world: int,
 ):
-    """The rates of the position's coordinates at a displaced state, from qvel."""
+    """Record the rates of the position's coordinates at a displaced state."""
     for n in range(layout.flat_rate.shape[0]):
         rate[world, layout.flat_rate[n]] = qvel[world, layout.flat_qvel[n]]
     for n in range(layout.quat_qpos.shape[0]):
@@ -248,7 +248,7 @@ def record_position(
     chosen: wp.array(dtype=wp.bool),
     rate: wp.array2d(dtype=Any),
 ):
-    """Take the rates of the chosen worlds."""
+    """Record the rates of the chosen worlds."""
     world = wp.tid()
     if chosen[world]:
         record_position_world(qvel, qpos, rotation, layout, rate, world)
@@ -266,7 +266,7 @@ def advance_position(
     qvel: wp.array2d(dtype=Any),
     rate: wp.array2d(dtype=Any),
 ):
-    """Take every world's rates, one of `rates`, and move on to the next stage."""
+    """Record the rates of every world, one of `rates`, and move to the next stage."""
     world = wp.tid()
     record_position_world(qvel, value, rotation, layout, rate, world)
     displace_position_world(origin, rates, weights, h, layout, rotation, value, world)

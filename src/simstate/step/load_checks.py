@@ -1,10 +1,11 @@
-"""LoadChecks: which force model or process wrote an invalid value."""
+"""LoadChecks: find the force model or process that wrote an invalid value."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -36,9 +37,9 @@ class LoadChecks:
     def are_finite(self, backup: Backup, models: Sequence[ForceModel]) -> bool:
         """Return True if all loads in the inputs are finite.
 
-        Otherwise the inputs are restored from the backup. Raises if the cause is a
-        model: values set by the user, and worlds that have diverged, are found at the
-        end of the step.
+        Otherwise restore the inputs from the backup, and raise if the cause is a model.
+        Values set by the user and worlds that have diverged are detected at the end of
+        the step.
         """
         inputs = self.inputs()
         if all(is_finite(tensor) for tensor in inputs.values()):
@@ -60,7 +61,7 @@ class LoadChecks:
     def refuse_infinite(self, models: Sequence[ForceModel]) -> None:
         """Call one model after the other, and raise at the first invalid load.
 
-        Loads of worlds whose own state or inputs are not finite are left as they are.
+        Worlds whose own state or inputs are not finite are ignored.
         """
         inputs = self.inputs()
         fine = self._fine_worlds(inputs)
@@ -68,7 +69,7 @@ class LoadChecks:
         for model in models:
             model(time, self._sim)
             if isinstance(model, SampledGravity):
-                found = {"the acceleration": model.infinite_worlds()}
+                found = {"acceleration": model.infinite_worlds()}
             else:
                 found = {name: _infinite(tensor) for name, tensor in inputs.items()}
             for name, infinite in found.items():
@@ -76,12 +77,31 @@ class LoadChecks:
                 if worlds:
                     field = name.rpartition("/")[2]
                     raise InvalidInputError(
-                        f"Force model {_name(model)} made {field} a value that is not "
-                        f"finite, first in world {worlds[0]} at t = "
+                        f"Force model {_name(model)} wrote a non-finite value to "
+                        f"{field}, first in world {worlds[0]} at t = "
                         f"{float(time[worlds[0]]):g} s.",
                         name=field,
                         worlds=worlds,
                     )
+
+    def refuse_returned(self, model: ForceModel, returned: object) -> None:
+        """Raise if a model returned a load, which would not act.
+
+        A result in the memory of the worlds is that of a write in place.
+        """
+        if not isinstance(returned, Tensor | np.ndarray):
+            return
+        value = torch.as_tensor(returned)
+        for slot in self._ledger.of(("sim",)):
+            memory = slot.tensor.untyped_storage()
+            if 0 <= value.data_ptr() - memory.data_ptr() < memory.nbytes():
+                return
+        raise InvalidInputError(
+            f"Force model {_name(model)} returned values of shape "
+            f"{tuple(value.shape)}, which do not act: add them to an input, such as "
+            "sim.data.xfrc_applied[:, body, :3] += force.",
+            name="model",
+        )
 
     def refuse_writes(self, models: Sequence[ForceModel], world: int) -> None:
         """Call one model after the other, and raise at the first that writes state."""
@@ -90,11 +110,11 @@ class LoadChecks:
             for name in self._written(world, lambda m=model: m(time, self._sim)):
                 if name not in WRITABLE:
                     raise InvalidInputError(
-                        f"A force model wrote to sim.data.{name}, {_name(model)} in "
-                        f"world {world} at t = {float(time[world]):g} s. It may write "
-                        f"inputs alone ({', '.join(WRITABLE)}, sim.mass_rate): stages "
-                        "run ahead of the step and back. The state is as it was "
-                        "before the step.",
+                        f"Force model {_name(model)} wrote to sim.data.{name} in world "
+                        f"{world} at t = {float(time[world]):g} s. It may only write "
+                        f"inputs ({', '.join(WRITABLE)}, sim.mass_rate), since stages "
+                        "move forward and back within a step. The state from before "
+                        "the step was restored.",
                         name=name,
                         worlds=[world],
                     )
@@ -104,11 +124,10 @@ class LoadChecks:
         for process in processes:
             for name in self._written(world, process.checked_rate):
                 raise InvalidInputError(
-                    f"The rate of process {process.name!r} wrote to sim.data."
-                    f"{name} in world {world}. A rate may write nothing, since "
-                    "stages run ahead of the step and back: return the rate, and "
-                    "let a force model write inputs. The state is as it was before "
-                    "the step.",
+                    f"The rate of process {process.name!r} wrote to sim.data.{name} in "
+                    f"world {world}. A rate may not write anything, since stages move "
+                    "forward and back within a step: return the rate, and write inputs "
+                    "in a force model. The state from before the step was restored.",
                     name=process.name,
                     worlds=[world],
                 )
@@ -130,7 +149,7 @@ def _infinite(tensor: Tensor) -> Tensor:
 
 def is_finite(tensor: Tensor) -> bool:
     """Return True if all values are finite."""
-    # Inf − inf and NaN alike make the sum NaN or infinite.
+    # Any NaN or infinity makes the sum NaN or infinite.
     return bool(tensor.sum().isfinite()) or bool(tensor.isfinite().all())
 
 

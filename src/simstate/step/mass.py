@@ -1,4 +1,4 @@
-"""Mass as a state: bodies that lose or gain mass while they move."""
+"""Masses as state variables: bodies that lose or gain mass while they move."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from simstate.world import Slot
 from simstate.world.worlds import Worlds
 
 LEAST_SHARE = 1e-6
-"""A body that has less than this share of its mass at reset has run out of mass:
-divided by what is left, any force would be an acceleration without measure."""
+"""A body with less than this fraction of its mass at reset has run out of mass:
+smaller masses would lead to unbounded accelerations."""
 
 
 class MassFlow:
-    """The masses of all bodies as a block of the state, and how fast they change."""
+    """The masses of all bodies as a block of the state, and their rates of change."""
 
     def __init__(self, worlds: Worlds) -> None:
         self.worlds = worlds
@@ -35,12 +35,12 @@ class MassFlow:
         """Rate of change of each body's mass [kg/s]; shape (num_envs, nbody)."""
         with torch.inference_mode(False):
             self.total_rate = torch.zeros_like(self.mass)
-            """The same with what the force models added at the last evaluation."""
+            """The rate including the force models' at the last evaluation [kg/s]."""
             self.empty = torch.zeros_like(self.mass, dtype=torch.bool)
-            """Bodies that would have run out of mass in the present step."""
+            """Mask of bodies that would have run out of mass in the current step."""
 
     def _let_flow(self, slot: Slot) -> Tensor:
-        """Restore the value that the user wrote last at a reset."""
+        """Make a reset restore the value that the user last wrote."""
         at_reset = self.worlds.ledger.memory(
             slot.name.replace("model/", "at_reset/"), slot.shape, slot.tensor.dtype,
             reset=None, initial=slot.tensor, optional=True, unit=slot.unit,
@@ -61,15 +61,15 @@ class MassFlow:
         self.total_rate.copy_(self.rate)
 
     def block(self, stages: Stages) -> MassState:
-        """The block of the state, for the stages of a scheme."""
+        """Return the block of the state, for the stages of a scheme."""
         return MassState(self, stages)
 
     def out_of_mass_error(self) -> InvalidInputError:
         """Return the error for a body that would run out of mass within a call."""
         world, body = (int(i) for i in self.empty.nonzero()[0])
         rate = float(self.total_rate[world, body])
-        # A step that would empty the body leaves its mass, and the next ones follow:
-        # the state at the start of the call tells when the mass runs out.
+        # A step that would empty the body leaves its mass unchanged, as do the next
+        # ones: the time is computed from the state at the start of the call.
         saved = self.worlds.ledger.backup_of_step()
         start = float(self.worlds.state_before(saved)["time"][world])
         mass = float(saved.copied_rows(self.mass.data)[world, body])
@@ -77,15 +77,15 @@ class MassFlow:
         return InvalidInputError(
             f"Body {name!r} of world {world} would run out of mass at about t = "
             f"{start - mass / rate:g} s: it has {mass:g} kg at t = {start:g} s and "
-            f"loses {-rate:g} kg/s. Stop the flow first (sim.mass_rate, or the force "
-            "model that sets it). The state is as it was before the step.",
+            f"loses {-rate:g} kg/s. Stop the flow before (sim.mass_rate, or the force "
+            "model that sets it). The state from before the step was restored.",
             name=str(name),
             worlds=[world],
         )
 
 
 class MassState(FlatState):
-    """Body masses; inertias scale with them, and MuJoCo's constants follow."""
+    """Body masses; inertias and MuJoCo's constants change with them."""
 
     def __init__(self, flow: MassFlow, stages: Stages) -> None:
         super().__init__("mass", flow.mass.data, lambda: flow.total_rate, stages)
@@ -93,19 +93,19 @@ class MassState(FlatState):
         self._inertia = flow.inertia.clone()
 
     def begin(self, chosen: Tensor | None = None) -> None:
-        """Start a step at the present masses and inertias."""
+        """Start a step at the current masses and inertias."""
         super().begin(chosen)
         rows = slice(None) if chosen is None else chosen
         self._inertia[rows] = self._flow.inertia[rows]
 
     def displace(self, stage: int) -> None:
-        """Move to a stage, and let the inertias follow."""
+        """Move to a stage, and scale the inertias."""
         before = self.value.clone()
         super().displace(stage)
         self._follow(before)
 
     def displace_by(self, move: Tensor, h: Tensor) -> None:
-        """Move by a displacement, and let the inertias follow."""
+        """Move by a displacement, and scale the inertias."""
         before = self.value.clone()
         super().displace_by(move, h)
         self._follow(before)
@@ -113,8 +113,8 @@ class MassState(FlatState):
     def _follow(self, before: Tensor) -> None:
         """Scale the inertias and recompute constants where masses have changed.
 
-        A mass that ran out stays at its origin and its world is noted: the stepper
-        says so, or tries a shorter step.
+        A mass that ran out stays at its origin and its body is marked: the stepper
+        raises an error or tries a shorter step.
         """
         if torch.equal(before, self.value):
             return

@@ -13,10 +13,10 @@ from simstate.world.worlds import Worlds
 
 
 class MujocoStepper:
-    """Advances worlds by the engine's own step; force models are held over each one.
+    """Advances worlds by the engine's own step, over which loads are held.
 
-    Every stage is then current: positions and velocities are those of the new state,
-    accelerations those of the last evaluation, as after mj_step.
+    Every stage is current afterwards: positions and velocities are those of the new
+    state, accelerations those of the last evaluation, as after mj_step.
     """
 
     scope: Scope = "step"
@@ -63,7 +63,7 @@ class MujocoStepper:
         return engine.seen() | (Seen.BAD if bad is not None else 0)
 
     def attempt(self, limit: Tensor, going: Tensor) -> tuple[Tensor, Tensor]:
-        """Advance the worlds of a mask by `limit` [s], with loads held meanwhile."""
+        """Advance the worlds of a mask by `limit` [s], with constant loads."""
         rows = going.nonzero().flatten()
         self.move(limit[rows], rows)
         return torch.where(going, limit, 0.0), torch.zeros_like(going)

@@ -38,7 +38,7 @@ def finite_worlds(ledger: Ledger) -> Tensor:
 class DrivingNoise(Protocol):
     """Source of noise in the dynamics: dx = … + Σ_k g_k dW_k.
 
-    One source may move several blocks of the state: that is what correlates them.
+    One source may act on several blocks of the state, which correlates them.
     """
 
     @property
@@ -50,19 +50,19 @@ class DrivingNoise(Protocol):
         """Return the effect of a unit of each source, by block of the state.
 
         Blocks are "qpos", "qvel" (both by dof, in qvel's axes), "act", or a process by
-        its name; shape (num_envs, num_sources, width). Memoryless, as force models are.
+        its name; shape (num_envs, num_sources, width). Stateless, as force models are.
         """
         ...
 
 
 class Process(ABC):
-    """Extra numbers of each world that evolve with it: dx/dt = rate(t, sim).
+    """Additional state variables of each world: dx/dt = rate(t, sim).
 
     Subclass it and define `rate`. Force models read `value`. A process that is driven
-    by noise defines `diffusion` as well, and says its `num_sources`.
+    by noise defines `diffusion` and sets `num_sources` as well.
 
     Args:
-        name: what it is called in errors, snapshots and `DrivingNoise.diffusion`.
+        name: its name in errors, snapshots and `DrivingNoise.diffusion`.
         initial: the value at reset; shape (width,) or (num_envs, width).
     """
 
@@ -72,39 +72,42 @@ class Process(ABC):
         instance_of("The name of a process", name, str)
         if not name or name in ("qpos", "qvel", "act", "mass"):
             raise InvalidInputError(
-                f"A process needs a unique name, got {name!r}: qpos, qvel, act and "
-                "mass are the mechanics' blocks.",
+                f"A process needs a unique name, got {name!r}. The names qpos, qvel, "
+                "act and mass are reserved.",
                 name="name",
             )
         self.name = name
-        what = f"The initial value of process {name!r}"
+        what = f"initial of process {name!r}"
         self.initial = check_finite(numbers(initial, what), what, after="")
         has_shape(what, self.initial, ("width",), ("num_envs", "width"))
         if not self.initial.numel():
-            raise ShapeError(f"{what} is empty.", name=what, shape=self.initial.shape)
+            raise ShapeError(
+                f"{what} is empty.", name="initial", shape=self.initial.shape
+            )
         self.parameters = Parameters(f"process {name!r}")
-        """Its numbers by name: one row for every world, once it is added."""
+        """Its parameters by name: one row for every world, once it is added."""
 
     _sim: SteppingHost | None = None
 
     value: Tensor
-    """The present value, float64; shape (num_envs, width). There once it is added."""
+    """The current value, float64; shape (num_envs, width). Set once it is added."""
 
     @abstractmethod
     def rate(self, t: Tensor, sim: Any) -> Tensor:
-        """The drift at the present time and state; shape (num_envs, width)."""
+        """Return the drift at the current time and state; shape (num_envs, width)."""
 
     def diffusion(self, t: Tensor, sim: Any) -> Mapping[str, Tensor]:
-        """Return the effect of the process's noise; by default there is none."""
+        """Return the effect of the process's noise; by default none."""
         del t, sim
         return {}
 
     def attach(self, sim: SteppingHost) -> None:
-        """Make the value for the worlds of a simulation."""
+        """Create the value for the worlds of a simulation."""
         if self._sim is not None and self._sim is not sim:
             raise InvalidInputError(
-                f"Process {self.name!r} belongs to another simulation already: make "
-                "one for each."
+                f"Process {self.name!r} already belongs to another simulation: create "
+                "one for each.",
+                name=self.name,
             )
         width = self.initial.shape[-1]
         try:
@@ -112,8 +115,9 @@ class Process(ABC):
         except RuntimeError:
             raise ShapeError(
                 f"The initial value of process {self.name!r} has "
-                f"{self.initial.shape[0]} rows, the simulation {sim.num_envs} worlds.",
-                name=self.name,
+                f"{self.initial.shape[0]} rows, the simulation {sim.num_envs} worlds: "
+                "give one row, or one for each world.",
+                name="initial",
                 shape=self.initial.shape,
             ) from None
         self.parameters.attach(sim)
@@ -127,34 +131,35 @@ class Process(ABC):
         self._sim = sim
 
     def _declare(self, name: str, values: Numbers, **limits: Any) -> None:
-        """Take a parameter of each of the process's numbers; one number is for all."""
+        """Declare a parameter for each component; a single number is for all."""
         width, given = self.initial.shape[-1], numbers(values, name)
         given = given.expand(width) if given.ndim == 0 else given
         self.parameters.declare(name, given, width, **limits)
 
     def block(self, stages: Stages) -> FlatState:
-        """The block of the state, for the stages of a scheme."""
+        """Return the block of the state, for the stages of a scheme."""
         from simstate.step.flat_state import FlatState  # loads Warp
 
         return FlatState(self.name, self.value.data, self.checked_rate, stages)
 
     def checked_rate(self) -> Tensor:
-        """Return the rate at the present time and state, checked."""
+        """Return the checked rate at the current time and state."""
         sim = self._sim
         if sim is None:
-            raise InvalidInputError(f"Process {self.name!r} is in no simulation yet.")
+            raise InvalidInputError(
+                f"Process {self.name!r} was not yet added.", name=self.name
+            )
         rate = self.rate(worlds_of(sim).engine.field("time"), sim)
         has_shape(f"The rate of process {self.name!r}", rate, tuple(self.value.shape))
         rate = torch.as_tensor(rate, device=self.value.device)
         bad = ~rate.isfinite().all(dim=1)
         if bool(bad.any()):
-            bad &= finite_worlds(
-                worlds_of(sim).ledger
-            )  # a diverged world is found by itself
+            # Worlds that have diverged are detected at the end of the step.
+            bad &= finite_worlds(worlds_of(sim).ledger)
             if bool(bad.any()):
                 raise InvalidInputError(
                     f"The rate of process {self.name!r} is not finite, first in world "
-                    f"{int(bad.nonzero()[0])}. The state is as it was before the step.",
+                    f"{int(bad.nonzero()[0])}. The state before the step was restored.",
                     name=self.name,
                     worlds=int_list(bad.nonzero()[:, 0]),
                 )
@@ -162,16 +167,16 @@ class Process(ABC):
 
 
 class OrnsteinUhlenbeck(Process):
-    """dx = (mean − x) / time_constant dt + σ dW, with the stationary deviation given.
+    """The process dx = (mean − x) / τ dt + σ dW, with σ = std · √(2/τ).
 
-    Its stationary standard deviation is `std`, its correlation exp(−|Δt|/τ): gusts,
-    disturbance torques, sensor drifts. Each component has a separate source.
+    Its stationary standard deviation is `std`, its correlation exp(−|Δt|/τ). It models
+    gusts, disturbance torques and sensor drifts. Each component has a separate source.
 
     Args:
-        name: what it is called.
+        name: the name of the process.
         initial: the value at reset; shape (width,) or (num_envs, width).
         time_constant: τ [s], > 0; a number, (width,) or (num_envs, width).
-        std: the stationary deviation, > 0, likewise.
+        std: the stationary standard deviation, > 0, likewise.
         mean: the stationary mean, likewise.
     """
 
@@ -190,27 +195,27 @@ class OrnsteinUhlenbeck(Process):
         self.num_sources = self.initial.shape[-1]
 
     def rate(self, t: Tensor, sim: Any) -> Tensor:
-        """The pull towards the mean; shape (num_envs, width)."""
+        """Return the drift towards the mean; shape (num_envs, width)."""
         del t, sim
         given = self.parameters
         return (given["mean"] - self.value) / given["time_constant"]
 
     def diffusion(self, t: Tensor, sim: Any) -> Mapping[str, Tensor]:
-        """A constant for each number: the noise is additive."""
+        """Return a constant for each component: the noise is additive."""
         del t, sim
         given = self.parameters
         sigma = given["std"] * (2.0 / given["time_constant"]) ** 0.5
-        return {self.name: _each_its_own(sigma)}
+        return {self.name: torch.diag_embed(sigma)}  # source k acts on component k
 
 
 class GeometricBrownian(Process):
-    """dx = drift · x dt + volatility · x dW (Itô), each number with its own source.
+    """The process dx = drift · x dt + volatility · x dW (Itô), a source per component.
 
     Args:
-        name: what it is called.
+        name: the name of the process.
         initial: the value at reset; shape (width,) or (num_envs, width).
-        drift: a number, (width,) or (num_envs, width).
-        volatility: > 0, likewise.
+        drift: [1/s]; a number, (width,) or (num_envs, width).
+        volatility: [1/√s], > 0, likewise.
     """
 
     def __init__(
@@ -222,7 +227,7 @@ class GeometricBrownian(Process):
         self.num_sources = self.initial.shape[-1]
 
     def rate(self, t: Tensor, sim: Any) -> Tensor:
-        """The drift, as the scheme's calculus wants it; shape (num_envs, width)."""
+        """Return the drift in the scheme's calculus; shape (num_envs, width)."""
         del t
         integration = sim.integration
         scheme = None if integration is None else integration.scheme
@@ -233,11 +238,6 @@ class GeometricBrownian(Process):
         return drift * self.value
 
     def diffusion(self, t: Tensor, sim: Any) -> Mapping[str, Tensor]:
-        """Proportional to the value: the noise is multiplicative."""
+        """Return values proportional to the state: the noise is multiplicative."""
         del t, sim
-        return {self.name: _each_its_own(self.parameters["volatility"] * self.value)}
-
-
-def _each_its_own(values: Tensor) -> Tensor:
-    """Diffusion where source k moves number k alone; (num_envs, width, width)."""
-    return torch.diag_embed(values)
+        return {self.name: torch.diag_embed(self.parameters["volatility"] * self.value)}

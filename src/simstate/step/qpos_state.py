@@ -1,4 +1,4 @@
-"""QPosState: the whole position vector of a scene, integrated as one block."""
+"""QPosState: the complete position vector of a scene, integrated as one block."""
 
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 
@@ -11,7 +11,7 @@ import mujoco
 import torch
 from torch import Tensor
 
-from simstate.base.checks import has_shape
+from simstate.base.checks import argument, has_shape
 from simstate.base.errors import (
     InvalidInputError,
     ShapeError,
@@ -43,11 +43,11 @@ _OTHER_NAMES = {
     "qposAdr": "qpos_adr",
     "qvelAdr": "qvel_adr",
 }
-"""Names of the bulk-state document, as Basilisk has them, and those of simstate."""
+"""Basilisk's names of attributes, and the corresponding ones of simstate."""
 
 
 class _OtherNames:
-    """An object whose missing attributes are looked up among the document's names."""
+    """An object that names simstate's attribute if one of Basilisk's is used."""
 
     if not TYPE_CHECKING:
 
@@ -56,7 +56,7 @@ class _OtherNames:
             if name not in _OTHER_NAMES:
                 raise AttributeError(f"{kind!r} object has no attribute {name!r}")
             raise UnknownNameError(
-                f"{kind} has no {name!r}: here it is {_OTHER_NAMES[name]}.",
+                f"{kind} has no {name!r}: use {_OTHER_NAMES[name]}.",
                 name=name,
                 known=tuple(_OTHER_NAMES.values()),
             )
@@ -74,24 +74,24 @@ class QuaternionBlock(_OtherNames):
     qpos_adr: int
     """Index of w in qpos; x, y, z follow."""
     qvel_adr: int
-    """Index of the angular velocity, body axes [rad/s], in qvel: three numbers."""
+    """Index of the angular velocity, body axes [rad/s], in qvel: three components."""
 
 
 class QPosState(_OtherNames):
-    """The positions of all worlds: numbers, and unit quaternions wherever they are.
+    """The positions of all worlds: Euclidean coordinates and unit quaternions.
 
-    An integrator displaces it by rates of its coordinates. For a number that is its
-    velocity; for an orientation it depends on the attitude mode: the angular velocity
-    in body axes ("manifold"), the four components of q̇ ("high_order"), or the rate of
-    the rotation vector from the step's start ("lie"). `set_derivative` makes that rate
-    from qvel, so a Runge-Kutta scheme of your own is: for each stage clone the state,
-    propagate the clone, set its derivative there; then combine the derivatives, set
-    the sum with `combined=True`, and propagate the state itself.
+    An integrator displaces it by rates of its coordinates. The rate of a Euclidean
+    coordinate is its velocity. The rate of an orientation depends on the attitude mode:
+    the angular velocity in body axes ("manifold"), the components of q̇ ("high_order"),
+    or the rate of the rotation vector since the start of the step ("lie").
+    `set_derivative` computes it from qvel. To write a Runge-Kutta scheme, at each stage
+    clone the state, propagate the clone and set its derivative there; then combine the
+    derivatives, set the sum with `combined=True`, and propagate the state itself.
 
     Args:
         value: qpos, displaced in place; shape (num_envs, nq).
         attitude: "manifold", "high_order" or "lie"; see `integrate.Explicit`.
-        name: what the state is called; its clones are called the same.
+        name: the name of the state and of its clones.
     """
 
     def __init__(
@@ -99,13 +99,13 @@ class QPosState(_OtherNames):
     ) -> None:
         if not isinstance(value, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInputError(
-                "QPosState takes the positions first, a tensor, then the attitude "
-                f"mode; the name is a keyword, name=…; got {type(value).__name__}.",
+                "value must be a tensor of positions, got "
+                f"{type(value).__name__}; pass the name as a keyword, name=….",
                 name="value",
             )
         if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInputError(
-                f"name must be a unique text, got {name!r}.", name="name"
+                f"name must be a non-empty string, got {name!r}.", name="name"
             )
         self.name = name
         if attitude not in ATTITUDE_MODES:
@@ -121,7 +121,7 @@ class QPosState(_OtherNames):
         self.attitude: AttitudeMode = attitude
         self.quaternion_blocks: list[QuaternionBlock] = []
         self.euclidean_qpos: list[int] = []
-        """Indices in qpos of the coordinates that are plain numbers."""
+        """Indices in qpos of the Euclidean coordinates."""
         self.euclidean_qvel: list[int] = []
         """The matching indices in qvel."""
         self.model: mujoco.MjModel | None = None
@@ -131,7 +131,7 @@ class QPosState(_OtherNames):
         """Size the state and its derivative, and find every quaternion in qpos."""
         if self.value.shape[1] != model.nq:
             raise ShapeError(
-                f"The state has {self.value.shape[1]} positions a world, the model "
+                f"The state has {self.value.shape[1]} positions per world, the model "
                 f"{model.nq}.",
                 name="value",
                 shape=self.value.shape,
@@ -144,7 +144,7 @@ class QPosState(_OtherNames):
         self._allocate()
 
     def _allocate(self) -> None:
-        """Make the buffers, and the indices as tensors."""
+        """Create the buffers and the indices of the kernels."""
         num_envs = self.value.shape[0]
         blocks = self.quaternion_blocks
         self.origin = torch.empty_like(
@@ -162,7 +162,7 @@ class QPosState(_OtherNames):
         self._prepare()
 
     def _make_layout(self, high: bool) -> Any:
-        """The indices as the kernels take them."""
+        """Return the indices in the kernels' format."""
         layout: Any = kernels.StateLayout()
         layout.mode = _MODES[self.attitude]
         quats = [block.qpos_adr for block in self.quaternion_blocks]
@@ -175,7 +175,7 @@ class QPosState(_OtherNames):
         return layout
 
     def _prepare(self) -> None:
-        """Make the launches that need no scheme."""
+        """Create the launches that need no scheme."""
         value, num_envs = self.value, self.value.shape[0]
         everywhere = torch.ones(num_envs, dtype=torch.bool, device=value.device)
         self._tangent = value.new_zeros(num_envs, self._configured().nv)
@@ -198,8 +198,8 @@ class QPosState(_OtherNames):
     def clone(self) -> QPosState:
         """Return a separate state with the same values and derivative, for a stage.
 
-        Once it is propagated, its rates count from the value that it was cloned at, so
-        that they may be combined with those of the state itself and of other clones.
+        After propagation its rates are still relative to the value at which it was
+        cloned, so they may be combined with those of the state and of other clones.
         """
         model = self._configured()
         other = QPosState(self.value.clone(), self.attitude, name=self.name)
@@ -211,17 +211,17 @@ class QPosState(_OtherNames):
         return other
 
     def set_derivative(self, rate: Tensor, combined: bool = False) -> None:
-        """Set the rate at the present value; shape (num_envs, nv), or (num_envs, nq).
+        """Set the rate at the current value; shape (num_envs, nv), or (num_envs, nq).
 
-        Of length nv it is qvel, and is made into the rate of the coordinates. A rate
-        of length nq (in high-order mode), and any with `combined=True`, is taken as it
-        is: it is a sum of rates that were made so before.
+        A rate of length nv is qvel, and is converted to the rate of the coordinates. A
+        rate of length nq (in high-order mode), and any with `combined=True`, is a sum
+        of converted rates and is used unchanged.
         """
         self._configured()
         self.derivative.copy_(self._as_rate("rate", rate, combined))
 
     def set_diffusion(self, diffusion: Tensor) -> None:
-        """Set what each noise source moves, as rates are given; (num_envs, k, nv)."""
+        """Set the effect of each noise source, by dof as qvel; (num_envs, k, nv)."""
         has_shape("diffusion", diffusion, ("num_envs", "sources", "nv"))
         parts = [
             self._as_rate("diffusion", diffusion[:, k], False)
@@ -230,7 +230,7 @@ class QPosState(_OtherNames):
         self._diffusion = torch.stack(parts, dim=1)
 
     def _as_rate(self, what: str, rate: Tensor, combined: bool) -> Tensor:
-        """A rate of the coordinates, checked; made from qvel unless it is one."""
+        """Return a checked rate of the coordinates, converted from qvel if needed."""
         model = self._configured()
         num_envs = self.value.shape[0]
         whole = (num_envs, self.width)
@@ -242,19 +242,19 @@ class QPosState(_OtherNames):
                 f"{what} must have shape {(num_envs, model.nv)} (as qvel)"
                 + (f" or {whole} (rates of qpos)" if whole[1] != model.nv else "")
                 + f", got {tuple(rate.shape)}.",
-                name=what,
+                name=argument(what),
                 shape=rate.shape,
             )
         return self.as_rate(rate)
 
     def as_rate(self, tangent: Tensor) -> Tensor:
-        """A rate by dof at the present value as a rate of the coordinates."""
+        """Return a rate by dof at the current value as a rate of the coordinates."""
         self._tangent.copy_(tangent)
         self._convert()
         return self._converted.clone()
 
     def propagate(self, h: Tensor | float, pseudo_step: Tensor | None = None) -> None:
-        """Advance the value by h times the derivative [s], each world by its own h.
+        """Advance the value of each world by its h [s] times the derivative.
 
         Args:
             h: the step; a number, or shape (num_envs,).
@@ -284,11 +284,11 @@ class QPosState(_OtherNames):
     def _propagate_by(self, move: Tensor, h: Tensor) -> None:
         self.begin()
         self.displace_by(move, h)
-        if not self._is_stage:  # the next step's rates count from here
+        if not self._is_stage:  # the next step's rates are relative to this value
             self.rotation.zero_()
 
     def begin(self, chosen: Tensor | None = None) -> None:
-        """Start a step where the state is now, in the chosen worlds (None: all)."""
+        """Start a step at the current state, in the chosen worlds (None: all)."""
         start(self.origin, self.value, chosen)
         if chosen is None:
             self.rotation.zero_()
@@ -296,7 +296,7 @@ class QPosState(_OtherNames):
             self.rotation[chosen] = 0.0
 
     def displace_by(self, move: Tensor, h: Tensor) -> None:
-        """value = origin ⊕ h · move where h is not 0; move: (num_envs, width)."""
+        """Set value = origin ⊕ h · move where h is not 0; move: (num_envs, width)."""
         self._whole[0].copy_(move)
         self._whole_h.copy_(h)
         self._displace_whole()
@@ -327,25 +327,25 @@ class QPosState(_OtherNames):
         self._moves[stage]()
 
     def advance(self, stage: int) -> None:
-        """Take the rates of a stage in all worlds, and move on to the next one."""
+        """Record the rates of a stage in all worlds, and move to the next one."""
         self._advances[stage]()
 
     def record(self, stage: int, chosen: Tensor | None) -> None:
-        """Take the rates at the present values; the stages know the chosen worlds."""
+        """Record the rates at the current values, in the worlds `stages.chosen`."""
         del chosen
         self._records[stage]()
 
     @property
     def num_dofs(self) -> int:
-        """The number of independent rates of a world: nv."""
+        """Number of degrees of freedom of a world: nv."""
         return self._configured().nv
 
     def rate_now(self) -> Tensor:
-        """The rates of the coordinates at the present value and velocity."""
+        """Return the rates of the coordinates at the current value and velocity."""
         return self.as_rate(self._qvel)
 
     def combined(self, weights: Tensor) -> Tensor:
-        """Σ weights · rates over the stages; shape (num_envs, width)."""
+        """Return Σ weights · rates over the stages; shape (num_envs, width)."""
         return weighted(weights, self.rates)
 
     def scale(self) -> Tensor:
@@ -357,7 +357,7 @@ class QPosState(_OtherNames):
         return scale
 
     def error(self, rates: Tensor) -> Tensor:
-        """An error of the coordinates by dof: attitudes as rotation vectors [rad]."""
+        """Return an error by dof: attitudes as rotation vectors [rad]."""
         if self.attitude != "high_order":
             return rates
         model = self._configured()

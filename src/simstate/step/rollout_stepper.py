@@ -1,4 +1,4 @@
-"""Rollouts: MuJoCo's own steps under controls of each time step, in one call."""
+"""Rollouts: MuJoCo's own steps under a sequence of controls, in one call."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Array = NDArray[Any]
 class RolloutStepper(MujocoStepper):
     """Advances worlds under given controls, and records fields of the state.
 
-    A world has the bits that a call for each time step would give it. One that diverges
-    on the way is back where the rollout started.
+    The results are bit-identical to those of one call per time step. A world that
+    diverges returns to the start of the rollout.
     """
 
     scope: Scope = "run"
@@ -30,7 +30,7 @@ class RolloutStepper(MujocoStepper):
     controls: Array
     """Controls of each time step; shape (num_envs or 1, steps, nu)."""
     samples: Array
-    """Numbers of steps after which fields are recorded; rising int32."""
+    """Numbers of steps after which fields are recorded; ascending int32."""
     fields: Mapping[str, Array]
     """Arrays for recorded fields; see `CoreBatch.rollout`."""
 
@@ -49,7 +49,7 @@ class RolloutStepper(MujocoStepper):
 def rollout_stepper(sim: Any) -> RolloutStepper | None:
     """Return a stepper for rollouts; None if each time step needs a call.
 
-    That is so with force models, integrators, events, contact sensors, and without the
+    None with force models, integrators, events or contact sensors, and without the
     compiled core.
     """
     worlds, forcing = worlds_of(sim), forcing_of(sim)

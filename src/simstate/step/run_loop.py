@@ -1,4 +1,4 @@
-"""Runs: worlds that advance to a time, or to the terminal event that comes first."""
+"""Runs: advance worlds to a time, or to an earlier terminal event."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class RunResult:
     time: Tensor
     """The time that each world has reached [s]."""
     ended: Tensor
-    """Worlds that a terminal event ended; bool."""
+    """Mask of the worlds stopped by a terminal event; bool."""
     happened: dict[str, Tensor]
-    """Number of times that each event happened in the run, by its name."""
+    """Number of occurrences of each event in the run, by its name."""
 
 
 def run_until(
     sim: SteppingHost, steppers: StepperStack, goal: Tensor, rows: Tensor
 ) -> RunResult:
-    """Advance worlds to a goal [s], or to the terminal event that comes first."""
+    """Advance worlds to a goal [s], or to an earlier terminal event."""
     _check_ahead(sim, goal, rows)
     is_free = "opt.timestep" not in worlds_of(sim).engine.expanded
     if is_free and steppers.top is not steppers.timeline:
@@ -51,7 +51,7 @@ def times_of(sim: SteppingHost, what: str, times: float | Tensor) -> Tensor:
 
 
 def _run_steps(sim: SteppingHost, goal: Tensor, rows: Tensor) -> None:
-    """Take all time steps before a goal [s] that nothing can interrupt."""
+    """Take all complete time steps before a goal [s]."""
     none = torch.zeros_like(sim.diverged)
     while len(going := _going(sim, goal, none, rows)):
         left = float((goal - sim.time.double())[going].min())
@@ -80,8 +80,7 @@ def _run_timeline(
 def _check_ahead(sim: SteppingHost, goal: Tensor, rows: Tensor) -> None:
     """Raise if the goal of a world [s] is in its past."""
     time = sim.time.double()
-    fine = 1e-9 * sim.timestep + 4 * torch.finfo(sim.time.dtype).eps * goal.abs()
-    past = rows[((goal < time - fine) & ~sim.diverged)[rows]]
+    past = rows[((goal < time - _rounding(sim, goal)) & ~sim.diverged)[rows]]
     if not len(past):
         return
     world = int(past[0])
@@ -97,5 +96,9 @@ def _check_ahead(sim: SteppingHost, goal: Tensor, rows: Tensor) -> None:
 def _going(sim: SteppingHost, goal: Tensor, ended: Tensor, rows: Tensor) -> Tensor:
     """Return the worlds among `rows` that have not reached the goal [s]; (n,)."""
     left = goal - sim.time.double()
-    fine = 1e-9 * sim.timestep + 4 * torch.finfo(torch.float64).eps * goal.abs()
-    return rows[((left > fine) & ~ended & ~sim.diverged)[rows]]
+    return rows[((left > _rounding(sim, goal)) & ~ended & ~sim.diverged)[rows]]
+
+
+def _rounding(sim: SteppingHost, goal: Tensor) -> Tensor:
+    """Return the differences of times [s] that are due to rounding; (num_envs,)."""
+    return 1e-9 * sim.timestep + 4 * torch.finfo(sim.time.dtype).eps * goal.abs()

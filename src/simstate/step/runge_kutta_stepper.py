@@ -1,8 +1,8 @@
 """RungeKuttaStepper: one loop over the stages of any scheme, for all worlds at once.
 
-Two implementations give the same results to rounding: the compiled core, which calls
-Python for the models that are Python functions, and, without the core and on warp, the
-blocks of `simstate.integrate`.
+Two implementations agree to rounding: the compiled core, which calls Python for models
+that are Python functions, and, without the core and on warp, the blocks of
+`simstate.integrate`.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ class RungeKuttaStepper:
         self._explicit = scheme
         self._num_stages = scheme.tableau.num_stages
         self.timestep = float(worlds.model.opt.timestep)
-        """The step [s]: the model's, except while an order is measured."""
+        """The time step [s]: the model's, except while an order is measured."""
         self.stages = Stages(scheme.tableau, worlds.num_envs, worlds.device)
         self._evaluations: Tensor = self._counter("evaluations")
         on_host = self._evaluations.device.type == "cpu"
         self._counted = self._evaluations.numpy() if on_host else self._evaluations
-        """The same memory: NumPy's calls cost less than torch's."""
+        """The same memory: NumPy's calls are faster than torch's."""
         self._activation: tuple[Tensor, Tensor] | None = None
-        """The smallest and largest value of each activation; None: no limits."""
+        """The minimum and maximum of each activation; None: no limits."""
         limits = activation_range(worlds.model)
         if limits is not None:
             low, high = (
@@ -82,7 +82,7 @@ class RungeKuttaStepper:
         self._is_refreshed = False
         self._stuck: Tensor | None = None
 
-    # What a stepper is.
+    # The stepper interface.
 
     @property
     def current_through(self) -> Stage:
@@ -102,7 +102,7 @@ class RungeKuttaStepper:
 
     def _differing_timesteps(self) -> InvalidInputError:
         return InvalidInputError(
-            "simstate's integrators take one time step for all worlds, but "
+            "simstate's integrators need the same time step in all worlds, but "
             'sim.expand("opt.timestep") made it differ: use integrator=None.',
             name="opt.timestep",
         )
@@ -125,7 +125,7 @@ class RungeKuttaStepper:
     def _advance_checked(self, n: int, rows: Tensor | None) -> int:
         """Advance worlds with values that the engine does not check.
 
-        Worlds in which one is invalid stay, and count as diverged.
+        Worlds with an invalid value do not advance, and count as diverged.
         """
         invalid = self._forcing.invalid_worlds()
         moving = rows if invalid is None else _without(rows, invalid)
@@ -158,7 +158,7 @@ class RungeKuttaStepper:
         return seen
 
     def attempt(self, limit: Tensor, going: Tensor) -> tuple[Tensor, Tensor]:
-        """Advance the worlds of a mask by `limit` [s]; return it, and those stuck."""
+        """Advance the worlds of a mask by `limit` [s]; return it, and stuck worlds."""
         h = torch.where(going, limit, 0.0)
         self._move(h, going.nonzero().flatten())
         empty = self._out_of_mass()
@@ -171,7 +171,7 @@ class RungeKuttaStepper:
         self._move(steps, rows)
 
     def _move(self, h: Tensor, rows: Tensor) -> None:
-        """Take one step of each world's own size [s]; 0: none; (num_envs,)."""
+        """Take one step of size h [s] in each world; 0: none; (num_envs,)."""
         core = self._compiled(float(h.max()))
         if core is not None:
             core.move(h, rows)
@@ -201,7 +201,7 @@ class RungeKuttaStepper:
         """Use these increments in the next steps; needs a stochastic scheme."""
         del increments, integrals
         raise InvalidInputError(
-            f"{self.scheme.name} is deterministic and takes no noise; use a stochastic "
+            f"{self.scheme.name} is deterministic and has no noise: use a stochastic "
             "scheme, such as integrate.SRIW1().",
             name=self.scheme.name,
         )
@@ -209,7 +209,7 @@ class RungeKuttaStepper:
     # In the compiled core.
 
     def _compiled(self, span: float) -> CoreSteps | None:
-        """Return the scheme in the core for a span of time [s]; None: it cannot."""
+        """Return the scheme in the core for a span [s]; None if it must run here."""
         plan = self._plan(span)
         if plan is None:
             return None
@@ -221,9 +221,9 @@ class RungeKuttaStepper:
         return self._core_steps
 
     def _plan(self, span: float) -> EvaluationPlan | None:
-        """Return what an evaluation in the core consists of; None: it cannot.
+        """Return the parts of an evaluation in the core; None if it cannot evaluate.
 
-        For a span of time [s], with current values.
+        They have the current values and are valid for a time span [s].
         """
         engine = self._engine
         self._is_refreshed = False
@@ -244,7 +244,7 @@ class RungeKuttaStepper:
         return self._blocks
 
     def forget_blocks(self) -> None:
-        """Create the blocks again at the next step: there is a new one."""
+        """Create the blocks again at the next step, after one was added."""
         self._blocks = None
 
     def _make_blocks(self) -> list[StateBlock]:
@@ -305,9 +305,9 @@ class RungeKuttaStepper:
             torch.clamp(act, *self._activation, out=act)
 
     def _finish(self, rows: Tensor | None, passed: Tensor) -> None:
-        """End steps of some time [s] as MuJoCo does, and inform the observers.
+        """End steps as MuJoCo does, and notify the observers.
 
-        This clamps activations and keeps a warm start; `passed` is (num_envs,).
+        Clamp activations and store the warm start; `passed` [s] is (num_envs,).
         """
         engine = self._engine
         self._clamp_activations()
@@ -365,7 +365,7 @@ def check_model(worlds: Worlds) -> None:
     if found:
         raise ModelError(
             f"The model has {' and '.join(found)}, which only MuJoCo's own stepper "
-            "advances: use integrator=None. Controls of the past may also be kept in "
-            "sim.memory, and the one that is due written before each step.",
-            name=found[0],
+            "advances: use integrator=None. To delay controls, keep them in sim.memory "
+            "and write the one that is due before each step.",
+            name="integrator",
         )

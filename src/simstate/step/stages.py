@@ -18,7 +18,7 @@ from simstate.step.schemes.tableau import Tableau
 
 
 class Launch:
-    """A kernel with its arguments, prepared once: starting it costs microseconds."""
+    """A kernel with its arguments, prepared once and launched in microseconds."""
 
     def __init__(self, kernel: Any, count: int, inputs: Sequence[Any]) -> None:
         arrays = [x for x in inputs if isinstance(x, Tensor)]
@@ -34,7 +34,7 @@ class Launch:
         )
 
     def __call__(self) -> None:
-        """Run the kernel on the tensors' present values."""
+        """Run the kernel on the tensors' current values."""
         if self._device.type == "cpu":
             self._command.launch()
         else:
@@ -50,10 +50,10 @@ class Stages:
         self.num_envs = num_envs
         self.device = device
         self.h = torch.zeros(num_envs, dtype=torch.float64, device=device)
-        """The step of each world [s]; 0: this world stays where it is."""
+        """The step of each world [s]; a world with 0 does not move."""
         self._h32 = self.h.to(torch.float32)
         self.chosen = torch.ones(num_envs, dtype=torch.bool, device=device)
-        """The worlds whose rates the next record takes."""
+        """Mask of the worlds whose rates are recorded."""
 
     def set_steps(self, h: Tensor | float) -> None:
         """Set the step of every world [s]."""
@@ -64,17 +64,17 @@ class Stages:
         self._h32.copy_(self.h)
 
     def steps(self, dtype: torch.dtype) -> Tensor:
-        """The steps in the precision of a block."""
+        """Return the steps in the precision of a block [s]."""
         return self.h if dtype == torch.float64 else self._h32
 
     def weights(self, dtype: torch.dtype) -> list[Tensor]:
-        """The rows of a, then b, one tensor each."""
+        """Return the rows of a, then b, one tensor each."""
         rows = [*self.tableau.a, self.tableau.b]
         return [torch.tensor(row, dtype=dtype, device=self.device) for row in rows]
 
 
 def start(origin: Tensor, value: Tensor, chosen: Tensor | None) -> None:
-    """Start the step of the chosen worlds at their present values (None: all)."""
+    """Start the step of the chosen worlds at their current values (None: all)."""
     if chosen is None:
         origin.copy_(value)
     else:
@@ -82,11 +82,11 @@ def start(origin: Tensor, value: Tensor, chosen: Tensor | None) -> None:
 
 
 def weighted(weights: Tensor, rates: Tensor) -> Tensor:
-    """Σ weights · rates over the stages, the first dimension of `rates`."""
+    """Return Σ weights · rates over the stages, the first dimension of `rates`."""
     return torch.tensordot(weights.to(rates.dtype), rates, dims=1)
 
 
 def int_array(values: list[int], device: torch.device) -> Any:
-    """Whole numbers as a Warp array on that device."""
+    """Return integers as a Warp array on a device."""
     initialise(device)
     return wp.array(values, dtype=int, device=wp.device_from_torch(device))

@@ -1,4 +1,4 @@
-"""StepParts: worlds that a stepper moves by parts of a step, forward and back."""
+"""StepParts: move worlds by parts of a step, forward and back."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from simstate.step.stepper import Stepper
 from simstate.world.worlds import Worlds
 
 _START = "the start of a part"
-_HERE = "the time before a look at another"
+_HERE = "the state before a look at another"
 
 
 class StepParts:
-    """Moves worlds within a part of a step, which begins where `begin` was called.
+    """Moves worlds within a part of a step, which starts where `begin` was called.
 
-    Their derived values follow: they are stale, or those of the new state.
+    Derived values are then stale, or those of the new state.
     """
 
     def __init__(self, worlds: Worlds, stepper: Stepper) -> None:
@@ -36,7 +36,7 @@ class StepParts:
         self.stepper = stepper
 
     def begin(self) -> None:
-        """Start a part here."""
+        """Start a part at the current state."""
         self._worlds.ledger.backup("step", _START).save()
 
     def return_to_start(self, ids: Tensor) -> None:
@@ -50,14 +50,14 @@ class StepParts:
         self._move(h, ids)
 
     def visit(self, h: Tensor, ids: Tensor, look: Callable[[], None]) -> None:
-        """Look at worlds at a time after the start of the part [s], and return.
+        """Call `look` with worlds at a time after the start of the part [s]; (n,).
 
-        They continue from where they are as if there had been no observer.
+        Their current state is restored afterwards.
         """
         self._look(partial(self.go_to, h, ids), ids, look)
 
     def look_ahead(self, h: Tensor, ids: Tensor, look: Callable[[], None]) -> None:
-        """Look at worlds as they will be after h [s], and return."""
+        """Call `look` with worlds as they will be after h [s]; restore them."""
         self._look(partial(self._move, h, ids), ids, look)
 
     def _look(

@@ -83,14 +83,14 @@ class Stepper(Protocol):
 
 
 def union(*masks: Tensor | None) -> Tensor | None:
-    """Return the mask of worlds that are in any of the masks; None: no world."""
+    """Return the union of masks of worlds; None if there is no mask."""
     given = [mask for mask in masks if mask is not None]
     return torch.stack(given).any(dim=0) if given else None
 
 
 @dataclass(frozen=True)
 class StepCounts:
-    """Work that an integrator has done so far, by world; each of shape (num_envs,)."""
+    """Number of evaluations and steps so far, by world; shape (num_envs,) each."""
 
     evaluations: Tensor
     """Number of evaluations of the dynamics."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from simstate.base.checks import instance_of
+from simstate.base.checks import check_called_as, instance_of
 from simstate.base.errors import InvalidInputError
 from simstate.step.coupled_stepper import CoupledStepper, Strong
 from simstate.step.divergence import Divergence
@@ -39,8 +39,8 @@ class StepperStack:
     """The steppers of a simulation: `top` advances the worlds.
 
     At the bottom is MuJoCo's own stepper or that of a scheme. The first coupled force
-    puts a `CoupledStepper` around it, and the first event, task or history a `Timeline`
-    around both.
+    wraps it in a `CoupledStepper`, and the first event, task or history wraps both in
+    a `Timeline`.
     """
 
     def __init__(
@@ -80,10 +80,7 @@ class StepperStack:
     def add_coupled(self, model: ForceModel, coupling: Strong | None) -> CoupledStepper:
         """Add a coupled force; see `Simulation.add_coupled_force`."""
         self._forcing.refuse_within_a_step("sim.add_coupled_force")
-        if not callable(model):
-            raise InvalidInputError(
-                f"A coupled force is called as model(t, sim); got {model!r}."
-            )
+        check_called_as("A coupled force", model, "t", "sim", name="model")
         if coupling is not None:
             instance_of("coupling", coupling, Strong)
         if self.coupled is None:
@@ -95,7 +92,7 @@ class StepperStack:
         return self.coupled
 
     def _couple(self) -> CoupledStepper:
-        """Put a coupled stepper around the one at the bottom."""
+        """Wrap the stepper at the bottom in a coupled stepper."""
         timeline = self.timeline
         inner = self.top if timeline is None else timeline.inner
         coupled = CoupledStepper(self._worlds, self._forcing, self._divergence, inner)
@@ -142,7 +139,9 @@ class StepperStack:
         """Stop adding samples to a history."""
         kept = [] if self.timeline is None else self.timeline.histories
         if history not in kept:
-            raise InvalidInputError("This history is not being recorded.")
+            raise InvalidInputError(
+                "This history is not being recorded.", name="history"
+            )
         kept.remove(history)
 
     def _check_multiples(self, **times: float | None) -> None:
@@ -176,6 +175,7 @@ def _integration(
             return RungeKuttaStepper(*parts, scheme)
     raise InvalidInputError(
         "integrator must be a scheme of simstate.integrate, such as RK4(), or None "
-        f"for MuJoCo's own stepper; got {scheme!r}.",
+        f"for MuJoCo's own stepper; got {scheme!r}. MuJoCo's integrators are chosen by "
+        "SceneCfg(options={'integrator': 'RK4'}).",
         name="integrator",
     )

@@ -1,4 +1,4 @@
-"""SteppingHost: a simulation, as force models, processes, events and views see it."""
+"""SteppingHost: the interface of a simulation for force models, events and views."""
 
 from __future__ import annotations
 
@@ -90,5 +90,5 @@ def stepper_of(sim: Any) -> Stepper:
 
 
 def forcing_of(sim: Any) -> Forcing:
-    """Return what acts on the worlds of a simulation, for simstate's own modules."""
+    """Return the forcing of a simulation's worlds, for simstate's own modules."""
     return sim._forcing

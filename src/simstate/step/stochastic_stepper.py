@@ -26,18 +26,18 @@ from simstate.step.stochastic.stochastic import Stochastic
 from simstate.world.worlds import Worlds
 
 _KINDS = {
-    "additive": (1, "additive noise (g depends on time alone)"),
+    "additive": (1, "additive noise (g depends only on time)"),
     "diagonal": (2, "one source, or sources that do not mix"),
     "paired": (3, "two sources, or more that do not mix"),
 }
-"""The number of sources from which on noise may be of another kind, and its name."""
+"""The smallest number of sources with which noise may be of another kind, and text."""
 
 
 class StochasticStepper(RungeKuttaStepper):
     """Advances worlds by a stochastic scheme of fixed step.
 
-    To the loop of the stages (`StochasticStep`) it is the dynamics: it displaces the
-    state to x ⊕ displacement, and returns f and g there.
+    It provides the dynamics for the loop over the stages (`StochasticStep`): it
+    displaces the state to x ⊕ displacement, and returns f and g there.
     """
 
     can_cut = False
@@ -60,7 +60,7 @@ class StochasticStepper(RungeKuttaStepper):
             "integrator/prescribed", torch.zeros(3, dtype=torch.int64), owner="sim",
             moves=True, optional=True,
         ).tensor  # fmt: skip
-        """Prescribed steps that are done, how many there are, and their checksum."""
+        """Number of prescribed steps taken, their total number, and their checksum."""
         self._known_checksum: tuple[object, int] = (None, 0)
         self._num_checked = 0
 
@@ -68,19 +68,19 @@ class StochasticStepper(RungeKuttaStepper):
         """Return None: the compiled core has no noise."""
 
     def attempt(self, limit: Tensor, going: Tensor) -> tuple[Tensor, Tensor]:
-        """Take one time step: half of one would have other noise."""
+        """Take one time step, which cannot be cut: its noise is that of all of it."""
         step = self.timesteps()
         if bool((going & (limit < (1 - 1e-6) * step)).any()):
             raise InvalidInputError(
-                f"{self._stochastic.name} takes whole time steps, since parts of one "
-                "would have other noise: let tasks run at multiples of the time step, "
-                f"{self.timestep:g} s."
+                f"{self._stochastic.name} cannot divide a time step, since its parts "
+                "would have different noise: schedule tasks at multiples of the time "
+                f"step, {self.timestep:g} s."
             )
         return super().attempt(step, going)
 
     @property
     def num_sources(self) -> int:
-        """The number of Wiener processes in all."""
+        """Total number of Wiener processes."""
         return sum(noise.num_sources for noise in self._forcing.noises)
 
     @property
@@ -93,21 +93,21 @@ class StochasticStepper(RungeKuttaStepper):
     ) -> None:
         """Use these increments for the next steps instead of random ones.
 
-        A scheme that follows a path takes them as they are. One with discrete variables
-        makes those of the same two numbers: with Z = √3 (2 integral/h − W), the second
-        of two independent increments, W in an outer sixth of its distribution is
-        ±√(3h), else 0, and signs are those of Z, + for Z > 0. (`PlatenWeak2` draws the
+        A scheme that follows a path uses them directly. A scheme with discrete
+        variables computes these from W and from Z = √3 (2 integral/h − W), the second
+        of two independent increments: ±√(3h) for W in an outer sixth of its
+        distribution, else 0, and signs of Z, + for Z > 0. (`PlatenWeak2` draws the
         signs of its pairs.) StochasticDiffEq.jl calls the two dW and dZ;
-        `brownian_integrals(dW, dZ, h)` gives the integrals.
+        `brownian_integrals(dW, dZ, h)` returns the integrals.
 
-        A snapshot says how many of the steps are done, but does not hold the noise of
-        the others: where it is restored elsewhere, prescribe what is left.
+        A snapshot stores the number of steps taken, but not the noise of the remaining
+        ones: prescribe those again when it is restored elsewhere.
 
         Args:
             increments: W of each source over each step [√s]; shape (steps, num_envs,
                 sources).
             integrals: the time integral of W over each step, from 0 at its start
-                [s^1.5], likewise; drawn at random if it is left out.
+                [s^1.5], likewise; random if omitted.
         """
         wanted = (self._worlds.num_envs, self.num_sources)
         given = [increments] if integrals is None else [increments, integrals]
@@ -116,8 +116,8 @@ class StochasticStepper(RungeKuttaStepper):
             check_finite(tensor, "Noise", after="")
             if not tensor.shape[0] or tensor.shape != increments.shape:
                 raise InvalidInputError(
-                    "Noise must be of at least one step, with integrals of the same "
-                    f"shape as the increments, {tuple(increments.shape)}; got "
+                    "Noise must have at least one step, and integrals the same shape "
+                    f"as the increments, {tuple(increments.shape)}; got "
                     f"{tuple(tensor.shape)}.",
                     name="Noise",
                     shape=tensor.shape,
@@ -151,11 +151,11 @@ class StochasticStepper(RungeKuttaStepper):
             self._check_kind(h)
         self._displace_to(StochasticStep(tableau, h, variables, self).displacement())
         torch.add(self._start, self.stages.steps(time.dtype), out=time)
-        self._steps += 1
+        self._steps[slice(None) if rows is None else rows] += 1
         self._finish(rows, self.stages.h)
 
     def _increments(self, h: float, env_ids: Tensor | None) -> tuple[Tensor, Tensor]:
-        """W and the second increment Z of each source; shapes (num_envs, sources)."""
+        """Return W and the second increment Z of each source; (num_envs, sources)."""
         sources = self.num_sources
         normal = self._stream.draw(2 * sources, env_ids) * math.sqrt(h)
         w, z = normal[:, :sources], normal[:, sources:]
@@ -163,16 +163,16 @@ class StochasticStepper(RungeKuttaStepper):
         if step < count:
             if self._prescribed is None or self._checksum() != checksum:
                 raise InvalidInputError(
-                    f"These worlds were saved when {step} of {count} steps of "
-                    "prescribed noise were done, which is not the noise that is here: "
-                    f"prescribe the {count - step} that are left.",
+                    f"These worlds were saved after {step} of {count} steps of "
+                    "prescribed noise, which this simulation does not have: prescribe "
+                    f"the noise of the remaining {count - step} steps.",
                     name="noise",
                 )
             given, integrals = self._prescribed
             if given.shape[2] != sources:
                 raise InvalidInputError(
-                    f"The prescribed noise is for {given.shape[2]} sources, by now "
-                    f"there are {sources}: prescribe it again."
+                    f"The prescribed noise has {given.shape[2]} sources, but there are "
+                    f"now {sources}: prescribe it again."
                 )
             self._progress[0] += 1
             w = given[step]
@@ -181,23 +181,23 @@ class StochasticStepper(RungeKuttaStepper):
         return w, z
 
     def _check_kind(self, h: float) -> None:
-        """Warn, once, if the noise is not of the kind that the scheme is made for."""
+        """Warn once if the noise is not of the scheme's kind."""
         self._num_checked = len(self._forcing.noises)
         kind = self._stochastic.noise
         if kind == "any" or self.num_sources < _KINDS[kind][0]:
             return
         try:
             found = self._find_dependence(h, kind == "additive")
-        except InvalidInputError:  # a place that the step itself may not come to
+        except InvalidInputError:  # at a state that the step itself may not reach
             return
         if found:
             scheme = self._stochastic
-            fall = "its strong order falls to 0.5 and its weak order to 1"
-            better = "EulerMaruyama(), which is cheaper, or for expectations W2Ito1()"
+            fall = "its strong order drops to 0.5 and its weak order to 1"
+            better = "EulerMaruyama(), which is cheaper, or W2Ito1() for expectations"
             if not scheme.strong_order:
-                fall, better = "its weak order falls to 1", "W2Ito1()"
+                fall, better = "its weak order drops to 1", "W2Ito1()"
             warn(
-                f"{scheme.name} has its order for {_KINDS[kind][1]}, but here {found}: "
+                f"{scheme.name} attains its order for {_KINDS[kind][1]}, but {found}: "
                 f"{fall}. Use {better}."
             )
 
@@ -214,19 +214,19 @@ class StochasticStepper(RungeKuttaStepper):
             there = self._given_diffusion(place, 0.0)
             for source in range(self.num_sources):
                 if (on_all or source != k) and differ(start[source], there[source]):
-                    return f"source {k} changes what source {source} moves"
-        if on_all:  # the drift may lead where no source does: any way but time's
+                    return f"source {k} changes the diffusion of source {source}"
+        if on_all:  # the drift may lead where no source does: displace all dofs
             self._displace_to(self.zero())
             place = [
                 block.as_rate(block.value.new_full((n, block.num_dofs), 0.01))
                 for block in self.blocks
             ]
             if any(map(differ, start, self._given_diffusion(place, 0.0))):
-                return "what the noise moves depends on the state"
+                return "the diffusion depends on the state"
         return ""
 
     def _displace_to(self, move: Vector, c: float = 0.0) -> None:
-        """Put the state to x ⊕ move, at the time of part c of the step."""
+        """Set the state to x ⊕ move, and the time to fraction c of the step."""
         time = self._engine.field("time").data
         h = self.stages.steps(time.dtype)
         torch.add(self._start, h, alpha=c, out=time)
@@ -236,18 +236,18 @@ class StochasticStepper(RungeKuttaStepper):
         self._fresh.write(Stage.POSITION, None, "a stage of a step")
 
     def zero(self) -> Vector:
-        """No displacement of any block."""
+        """Return a displacement of zero for all blocks."""
         return [torch.zeros_like(block.rates[0]) for block in self.blocks]
 
     def drift(self, at: Vector, c: float) -> Vector:
-        """f at x ⊕ at, as rates of the coordinates."""
+        """Return f at x ⊕ at, as rates of the coordinates."""
         self._displace_to(at, c)
         self._forcing.evaluate_stage(self._ids)
-        self._evaluations += 1
+        self._count(1, self._ids)
         return [block.rate_now().clone() for block in self.blocks]
 
     def diffusion(self, at: Vector, c: float) -> list[Vector]:
-        """g_k at x ⊕ at for each source k, as rates of the coordinates."""
+        """Return g_k at x ⊕ at for each source k, as rates of the coordinates."""
         return [
             [
                 block.as_rate(given[block.name])
@@ -259,7 +259,7 @@ class StochasticStepper(RungeKuttaStepper):
         ]
 
     def _given_diffusion(self, at: Vector, c: float) -> list[dict[str, Tensor]]:
-        """g_k at x ⊕ at for each source k, by block and dof as the noises give it."""
+        """Return g_k at x ⊕ at for each source k, by block and dof."""
         self._displace_to(at, c)
         time = self._engine.field("time")
         result: list[dict[str, Tensor]] = []
@@ -267,12 +267,12 @@ class StochasticStepper(RungeKuttaStepper):
             given = noise.diffusion(time, self._forcing.sim)
             self._check(noise, given)
             for k in range(noise.num_sources):
-                # A copy: the noise may use the tensor again at its next place.
+                # A copy: the noise may reuse the tensor at its next evaluation.
                 result.append({name: g[:, k].clone() for name, g in given.items()})
         return result
 
     def _check(self, noise: DrivingNoise, given: Mapping[str, Tensor]) -> None:
-        """Raise unless a diffusion has known blocks, right shapes, finite numbers."""
+        """Raise unless a diffusion has known blocks, valid shapes and finite values."""
         widths = {block.name: block.num_dofs for block in self.blocks}
         kind = getattr(noise, "name", type(noise).__name__)
         for name, values in given.items():
@@ -287,8 +287,8 @@ class StochasticStepper(RungeKuttaStepper):
             ):
                 raise InvalidInputError(
                     f"{what} is not finite, first in world {int(bad.nonzero()[0])}. "
-                    "The state is as it was before the step.",
-                    name=what,
+                    "The state from before the step was restored.",
+                    name="diffusion",
                     worlds=int_list(bad.nonzero()[:, 0]),
                 )
 

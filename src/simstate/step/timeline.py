@@ -1,4 +1,4 @@
-"""Timeline: steps that events, tasks and records interrupt, world by world."""
+"""Timeline: steps that are divided at events, tasks and samples of each world."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from simstate.step.history import History
 
 MOST_EVENTS = 200
-"""Events in one world and one time step; more are taken for events without end."""
+"""Maximum number of events in one world and one time step; more raise an error."""
 
 
 class Timeline:
@@ -45,7 +45,7 @@ class Timeline:
         self.inner = inner
         """The stepper that takes the parts."""
         self.parts = StepParts(worlds, inner)
-        """Moves worlds within the present part of a step."""
+        """Moves worlds within the current part of a step."""
         self._sim = sim
         self.events: list[Event] = []
         self.tasks: list[PeriodicTask] = []
@@ -69,7 +69,7 @@ class Timeline:
         self.inner = stepper
         self.parts.advance_by(stepper)
 
-    # What a stepper is.
+    # The stepper interface.
 
     @property
     def has_dense_output(self) -> bool:
@@ -133,8 +133,8 @@ class Timeline:
         self._marks = [history.mark() for history in self.histories]
         with OneTorchThread():
             span = self.inner.timesteps()
-            # Where events are looked for, a step of the scheme's own ends with
-            # every time step: a longer one may pass two crossings.
+            # With events, an adaptive scheme ends a step at every time step: a longer
+            # step may pass two crossings.
             if self.inner.chooses_steps and not self.events:
                 n, span = 1, n * span
             for _ in range(n):
@@ -161,7 +161,7 @@ class Timeline:
 
     @property
     def _can_be_quiet(self) -> bool:
-        """True if a step in which nothing happens may be taken by `inner` alone."""
+        """True if `inner` may take a time step without events in one call."""
         inner, worlds = self.inner, self._worlds
         return (
             worlds.engine.state_is_live
@@ -173,10 +173,10 @@ class Timeline:
         )
 
     def _take_quiet(self) -> bool:
-        """Take a time step of all worlds if nothing happens within it.
+        """Take a time step of all worlds if it contains no event and no task.
 
         Returns:
-            False if something does; only the tasks that are due have run then.
+            False if it does; only the tasks that are due have then run.
         """
         worlds = self._worlds
         is_written = self._current != worlds.fresh.tokens
@@ -198,7 +198,7 @@ class Timeline:
         return False
 
     def _find_quiet_steps(self) -> int:
-        """Count the steps until the next task; 0 if one is due, or within a step."""
+        """Return the number of steps before the next task; 0 if it is within one."""
         time, h = self.parts.time.numpy(), self.inner.timesteps().numpy()
         self._quiet_steps = min(task.quiet_steps(time, h) for task in self.tasks)
         return self._quiet_steps
@@ -209,7 +209,7 @@ class Timeline:
         start = time.clone()
         if until is not None and self.inner.can_cut:
             span = torch.minimum(span, (until - start).clamp(min=0.0))
-        elapsed = torch.zeros_like(start)
+        elapsed = torch.zeros_like(span)  # float64: float32 could not reach the span
         stuck = torch.zeros_like(going)
         self._num_events.zero_()
         self._search.arm(going)
@@ -231,7 +231,7 @@ class Timeline:
         return stuck
 
     def _part(self, limit: Tensor, going: Tensor) -> tuple[Tensor, Tensor]:
-        """Take one part of a step, to the first crossing if there is one."""
+        """Take one part of a step, up to the first crossing if any."""
         self.parts.begin()
         self._search.begin(going)
         start = self.parts.time.clone()
@@ -268,7 +268,7 @@ class Timeline:
             if event.terminal:
                 self.stopped |= worlds
             if event.action is not None:
-                self._call(event.action, ids, f"The action of event {event.name!r}")
+                self._call(event.action, ids, "The action of event", event.name)
 
     def _run_tasks(self, going: Tensor) -> None:
         for task in self.tasks:
@@ -276,10 +276,10 @@ class Timeline:
             ids = (going & task.is_due(sample)).nonzero().flatten()
             if len(ids):
                 task.last[ids] = sample[ids]
-                self._call(task.function, ids, f"Task {task.name!r}")
+                self._call(task.function, ids, "Task", task.name)
 
-    def _call(self, function: Action, ids: Tensor, what: str) -> None:
-        """Run a user's function; it writes the worlds that it is given, and no time."""
+    def _call(self, function: Action, ids: Tensor, kind: str, name: str) -> None:
+        """Run a user's function, which may only write its worlds, and not the time."""
         sim, ledger = self._sim, self._worlds.ledger
         kept = None
         if len(ids) < self._worlds.num_envs:
@@ -290,18 +290,19 @@ class Timeline:
         ledger.observe()
         if kept is not None:
             others = torch.ones_like(self.stopped).index_fill(0, ids, False)
-            written = kept.changed() & others
-            if bool(written.any()):
+            written = int_list((kept.changed() & others).nonzero().flatten())
+            if written:
                 raise InvalidInputError(
-                    f"{what} wrote to world {int(written.nonzero()[0])}, but was "
-                    f"called for {_some(ids)}: write only the env_ids that it is "
-                    "given.",
-                    name=what,
+                    f"{kind} {name!r} wrote to world {written[0]}, but was called for "
+                    f"{_some(ids)}: only write to the given env_ids.",
+                    name=name,
+                    worlds=written,
                 )
         if not torch.equal(now, self.parts.time):
             raise InvalidInputError(
-                f"{what} changed the time of a world, by a reset perhaps, in the "
-                "middle of a step. Let the event be terminal, and reset after the run.",
+                f"{kind} {name!r} changed the time of a world, by a reset perhaps, in "
+                "the middle of a step. Let the event be terminal, and reset after "
+                "the run.",
                 name="time",
             )
         if self._worlds.fresh.constants_are_behind:  # the rest of the step needs them
@@ -311,9 +312,9 @@ class Timeline:
         names = ", ".join(repr(event.name) for event in self.events)
         world = int(self._num_events.argmax())
         return SimStateError(
-            f"World {world} has come to {MOST_EVENTS} events "
-            f"within one time step: one of {names} happens again as soon as it has "
-            "happened. Let its action end that, or make it terminal.",
+            f"World {world} had more than {MOST_EVENTS} events within one time step: "
+            f"one of {names} recurs immediately. Change its action so that it does "
+            "not, or make it terminal.",
             name="events",
             worlds=[world],
         )

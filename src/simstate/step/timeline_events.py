@@ -1,7 +1,7 @@
-"""Events: functions of the state that cross zero, and what happens then.
+"""Events: zero crossings of functions of the state, and their actions.
 
-A crossing is found in each world by itself and solved for in time; the action runs at
-that instant, between two parts of a step, with the worlds in question.
+The time of a crossing is computed in each world separately; the action runs at that
+instant, between two parts of a step, for the worlds that crossed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from simstate.base.checks import has_shape, instance_of, number, one_of
+from simstate.base.checks import (
+    check_called_as,
+    has_shape,
+    instance_of,
+    number,
+    one_of,
+)
 from simstate.base.errors import InvalidInputError
 from simstate.world import Ledger
 from simstate.world.worlds import worlds_of
@@ -25,18 +31,18 @@ if TYPE_CHECKING:
 
 Direction: TypeAlias = Literal["rising", "falling", "both"]
 EventFunction: TypeAlias = Callable[[Any], Tensor]
-"""`function(sim)` gives a number for each world, which crosses zero, or whether
-something holds, which rises where it begins to; (num_envs,)."""
+"""`function(sim)` returns a number for each world, which crosses zero, or a bool, which
+rises when it becomes True; (num_envs,)."""
 Action: TypeAlias = Callable[[Any, Tensor], object]
 """`action(sim, env_ids)` at the instant of a crossing, for the worlds that crossed."""
 
 
 _ROUNDING = 1e-9
-"""Samples of a task are due by this part of a period earlier: times are rounded."""
+"""Samples of a task are due this fraction of a period earlier: times are rounded."""
 
 
 class Event:
-    """A crossing of zero that is looked for in every step; see `sim.add_event`."""
+    """A zero crossing that is searched for in every step; see `sim.add_event`."""
 
     def __init__(
         self,
@@ -49,12 +55,10 @@ class Event:
         tolerance: float,
     ) -> None:
         one_of("direction", direction, get_args(Direction))
-        if not callable(function) or not (action is None or callable(action)):
-            raise InvalidInputError(
-                "An event needs function(sim), which gives a number for each world, "
-                "and may have action(sim, env_ids).",
-                name="function",
-            )
+        check_called_as("The function of an event", function, "sim", name="function")
+        if action is not None:
+            what = "The action of an event"
+            check_called_as(what, action, "sim", "env_ids", name="action")
         number("tolerance", tolerance, more_than=0, unit="s")
         self.name = name
         self.function, self.action = function, action
@@ -70,16 +74,16 @@ class Event:
             f"event/{name}/time", (), torch.float64, math.nan, moves=True,
             optional=True, unit="s",
         ).tensor  # fmt: skip
-        """When it happened last [s], NaN if it has not; (num_envs,)."""
+        """Time of the last occurrence [s], NaN if there is none; (num_envs,)."""
         self.side: Tensor = memory(
             f"event/{name}/side", (), torch.int64, 0, moves=True, optional=True
         ).tensor
-        """The sign that the function had last, 0 if none; (num_envs,)."""
+        """The last sign of the function, 0 if unknown; (num_envs,)."""
 
     def values(self, ids: Tensor) -> Tensor:
-        """The function now, float64, checked for some worlds; (num_envs,)."""
+        """Return the function, checked in some worlds; float64, (num_envs,)."""
         values = self.function(self._sim)
-        what = f"What the function of event {self.name!r} gives"
+        what = f"The function of event {self.name!r}"
         has_shape(what, values, (self._sim.num_envs,))
         values = torch.as_tensor(values, device=self._sim.device)
         if values.dtype == torch.bool:  # it crosses zero where it changes
@@ -89,7 +93,7 @@ class Event:
         if bool(bad.any()):
             world = int(ids[bad][0])
             qpos = worlds_of(self._sim).engine.field("qpos")[world]
-            if bool(qpos.isfinite().all()):  # a diverged world is found by itself
+            if bool(qpos.isfinite().all()):  # else the step reports the divergence
                 raise InvalidInputError(
                     f"The function of event {self.name!r} is NaN in world {world}.",
                     name=self.name,
@@ -98,7 +102,7 @@ class Event:
         return values
 
     def is_quiet(self) -> bool:
-        """Return True if the function has the sign that it had last, in all worlds."""
+        """Return True if the function has its last sign in all worlds."""
         values: Any = self.function(self._sim)
         if not isinstance(values, Tensor) or values.shape != self.side.shape:
             return False  # `values` raises
@@ -118,13 +122,13 @@ class Event:
         return {"rising": -1, "falling": 1}.get(self.direction, 0)
 
     def crossed(self, values: Tensor) -> Tensor:
-        """The worlds that are beyond zero, as the event's direction has it."""
+        """Return the worlds that have crossed zero in the event's direction."""
         beyond = values * self.side < 0
         return beyond & (self.side == self.before) if self.before else beyond
 
 
 class PeriodicTask:
-    """A function that runs at scheduled times, as flight software does."""
+    """A function that runs periodically, like a task of flight software."""
 
     def __init__(
         self,
@@ -134,10 +138,7 @@ class PeriodicTask:
         offset: float,
         name: str,
     ) -> None:
-        if not callable(function):
-            raise InvalidInputError(
-                f"A task is called as function(sim, env_ids); got {function!r}."
-            )
+        check_called_as("A task", function, "sim", "env_ids", name="function")
         number("period", period, more_than=0, unit="s")
         number("offset", offset, unit="s")
         self.name, self.function = name, function
@@ -149,12 +150,12 @@ class PeriodicTask:
             )
             .tensor
         )
-        """The number of the sample that was taken last, −1: none; (num_envs,)."""
+        """The index of the last sample taken, −1 if none; (num_envs,)."""
         on_host = self.last.device.type == "cpu"
         self._taken = self.last.numpy() if on_host else np.zeros(0)
 
     def sample(self, time: Tensor) -> Tensor:
-        """The number of the last sample up to a time, −1 before the first."""
+        """Return the index of the last sample up to a time [s], −1 before the first."""
         sample = ((time.double() - self.offset) / self.period + _ROUNDING).floor()
         return sample.clamp(min=-1).long()
 
@@ -163,9 +164,9 @@ class PeriodicTask:
         return (sample != self.last) & (sample >= 0)
 
     def quiet_steps(self, time: NDArray[np.float64], h: NDArray[np.float64]) -> int:
-        """Return the number of steps of h [s] from a time on in which none is due.
+        """Return the number of steps of h [s] before the next sample is due.
 
-        0 if a sample is due now; on the host.
+        0 if a sample is due now; on the host only.
         """
         at = (time - self.offset) / self.period
         sample = np.floor(at + _ROUNDING)
@@ -182,7 +183,7 @@ class PeriodicTask:
 
 
 def free_name(ledger: Ledger, kind: str, name: str | None, function: object) -> str:
-    """Return a name for an event or a task that no other has."""
+    """Return a unique name for an event or a task."""
     if name is None:
         name = str(getattr(function, "__name__", type(function).__name__))
     instance_of(f"The name of this {kind}", name, str)
@@ -198,7 +199,7 @@ def check_multiple(what: str, value: float, timestep: float) -> None:
     """Raise unless a time is a multiple of the time step."""
     if abs(value / timestep - round(value / timestep)) > 1e-6:
         raise InvalidInputError(
-            f"Stochastic schemes take whole time steps: {what} must be a multiple of "
-            f"{timestep:g} s, got {value:g}.",
+            f"Stochastic schemes cannot divide a time step: {what} must be a multiple "
+            f"of {timestep:g} s, got {value:g}.",
             name=what,
         )

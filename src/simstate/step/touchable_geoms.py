@@ -10,8 +10,8 @@ from simstate.base.errors import warn
 from simstate.step.schemes.schemes import Adaptive
 
 DEFAULT_CONTACT_TIMESTEP = 0.002
-"""The longest contact time step that is used unless one is given [s]: MuJoCo's default
-time step, of which `solref`'s default is ten times the length."""
+"""Maximum of the default contact time step [s]: MuJoCo's default time step, a tenth of
+the default time constant of `solref`."""
 _MANY = 5
 _OFF = mujoco.mjtDisableBit.mjDSBL_CONSTRAINT.value
 _NO_CONTACTS = _OFF | mujoco.mjtDisableBit.mjDSBL_CONTACT.value
@@ -20,7 +20,7 @@ _FLAT = (mujoco.mjtGeom.mjGEOM_PLANE.value, mujoco.mjtGeom.mjGEOM_HFIELD.value)
 
 
 def can_touch(model: mujoco.MjModel) -> bool:
-    """Return True if a contact or a limit can begin within a step."""
+    """Return True if a contact or a limit can become active within a step."""
     if model.nflex and not model.opt.disableflags & _NO_CONTACTS:
         return True
     if len(touching_geoms(model)):
@@ -77,9 +77,9 @@ def contact_timestep(
 ) -> float | None:
     """Return the time step that limits the stiffness of contacts [s].
 
-    None: the scheme has fixed steps, whose length it is. Warns if the model's time step
-    is much longer, so that contacts are stiffer than MuJoCo's own stepper makes them,
-    unless `quiet`.
+    None if the scheme has fixed steps, whose length then limits it. Unless `quiet`,
+    warn if the model's time step is much longer, so that contacts are stiffer than with
+    MuJoCo's own stepper.
     """
     if not isinstance(scheme, Adaptive):
         return None
@@ -88,10 +88,10 @@ def contact_timestep(
         chosen = min(timestep, DEFAULT_CONTACT_TIMESTEP)
     if not quiet and timestep > _MANY * chosen and can_touch(model):
         warn(
-            f"{scheme.name} chooses its steps, so that timestep={timestep:g} s does "
-            f"not limit the stiffness of contacts: contact_timestep={chosen:g} s does. "
-            f"MuJoCo's own stepper makes a solref time constant at least "
-            f"{2 * timestep:g} s, here it is at least {2 * chosen:g} s. Choose by "
-            f"{scheme.name}(contact_timestep=…), or lower the model's timestep."
+            f"{scheme.name} is adaptive, so the stiffness of contacts is limited by "
+            f"contact_timestep={chosen:g} s instead of timestep={timestep:g} s: time "
+            f"constants of solref are at least {2 * chosen:g} s, with MuJoCo's own "
+            f"stepper {2 * timestep:g} s. Set {scheme.name}(contact_timestep=…), or "
+            "lower the model's timestep."
         )
     return chosen

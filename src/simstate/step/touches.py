@@ -1,7 +1,7 @@
-"""Contacts that begin within an adaptive step, without the compiled core.
+"""Contacts that start within an adaptive step, without the compiled core.
 
-What `engine/core/touch.c` does in the core, for the loop over blocks: on warp, without
-the core, and with contact sensors. The touch is located by bisection.
+The counterpart of `engine/core/touch.c` for the loop over blocks: on warp, without the
+core, and with contact sensors. A touch is located by bisection.
 """
 
 # Torch's signatures are incomplete.
@@ -24,21 +24,21 @@ from simstate.step.touchable_geoms import can_touch, touching_geoms
 from simstate.world.worlds import Worlds
 
 _WINDOW = 0.1
-"""Part of the contact time step in which a second touch is not located: chatter."""
+"""Fraction of the contact time step within which a second touch is not located."""
 _FINEST = 1e-10
-"""[s]"""
+"""Shortest interval of the bisection [s]."""
 _PLANE = mujoco.mjtGeom.mjGEOM_PLANE.value
 _SPHERE = mujoco.mjtGeom.mjGEOM_SPHERE.value
 _SIMPLE = (mujoco.mjtJoint.mjJNT_HINGE.value, mujoco.mjtJoint.mjJNT_SLIDE.value)
 
 
 def make_touches(worlds: Worlds, contact_timestep: float) -> Touches | None:
-    """Return the touches of the worlds; None: no contact or limit can begin."""
+    """Return the touches of the worlds; None if there can be no contact or limit."""
     return Touches(worlds, contact_timestep) if can_touch(worlds.model) else None
 
 
 class Touches:
-    """The contacts and limits of each world at the start of its step, and on its way.
+    """The contacts and limits of each world at the start of a step and within it.
 
     Args:
         worlds: the worlds.
@@ -71,11 +71,11 @@ class Touches:
         ]
         zeros = torch.zeros(worlds.num_envs, dtype=torch.float64, device=device)
         self._upper = torch.full_like(zeros, torch.inf)
-        """Time at which a touch that is being located has happened [s]."""
+        """Upper bound of the time of the touch that is being located [s]."""
         self._last = torch.full_like(zeros, -torch.inf)
-        """Time of the last one that was located [s]."""
+        """Time of the last touch that was located [s]."""
         self._after = zeros
-        """Time from the start of the trial to the first touch [s]; 0: none."""
+        """Time from the start of the trial to the first touch [s]; 0 if none."""
         self._may_locate = zeros > 0
         self._start = self._measure()
         self._fine = 16 * torch.finfo(engine.dtype).eps
@@ -94,7 +94,7 @@ class Touches:
             kept[ids] = new[ids]
 
     def limit(self, time: Tensor, h: Tensor) -> Tensor:
-        """Limit the steps of a trial from a time [s], up to half the way to a touch."""
+        """Return the steps of a trial from a time [s], at most half way to a touch."""
         finest = (self._fine * time.abs()).clamp(min=_FINEST)
         half = torch.maximum(0.5 * (self._upper - time), finest)
         h = torch.minimum(h, half)
@@ -103,7 +103,7 @@ class Touches:
         return h
 
     def look(self, after: Tensor, active: Tensor) -> None:
-        """Look for contacts at the present state, `after` the trial's start [s]."""
+        """Find new contacts at the current state, `after` the trial's start [s]."""
         unseen = active & (self._after == 0)
         if not self._has_others:  # bounding volumes that are apart do not touch
             unseen = unseen & (self._measure()[0] <= 0).any(dim=1)
@@ -118,11 +118,11 @@ class Touches:
 
     @property
     def located(self) -> Tensor:
-        """Those that are repeated, up to the contact; bool, (num_envs,)."""
+        """The worlds whose trial is repeated up to the contact; bool, (num_envs,)."""
         return self.entered & self._may_locate
 
     def end(self, time: Tensor, h: Tensor, good: Tensor, located: Tensor) -> None:
-        """Take the results of trials of h from a time [s]."""
+        """Record the results of trials of h from a time [s]."""
         self._upper = torch.where(located, time + self._after, self._upper)
         passed = good & (self.entered | (time + h >= self._upper))
         self._last = torch.where(good & self.entered, time + h, self._last)
@@ -136,9 +136,9 @@ class Touches:
         engine.put_back(kept, slice(None))
 
     def travel(self, h: Tensor) -> Tensor:
-        """Return how far pairs have moved in units of what they may; (num_envs,).
+        """Return the largest motion of a pair, relative to its limit; (num_envs,).
 
-        At most 1, so that none passes through another.
+        If it is at most 1, no geom has passed through another.
         """
         if not len(self._pairs):
             return torch.zeros_like(h)
@@ -151,7 +151,7 @@ class Touches:
         return torch.where(far | self._is_known(), 0.0, share).amax(dim=1).double()
 
     def _find(self, ids: Tensor) -> dict[int, Counter[tuple[int, int]]]:
-        """Return the contacts and limits of some worlds at the present state."""
+        """Return the contacts and limits of some worlds at the current state."""
         found = {world: Counter[tuple[int, int]]() for world in int_list(ids)}
         if not found:
             return found
@@ -233,7 +233,7 @@ class Touches:
 
 
 def _ordered(model: mujoco.MjModel, pairs: list[list[int]]) -> list[list[int]]:
-    """Put the geom whose turning counts first: no plane, a sphere, the smaller one."""
+    """Sort each pair: no plane first, then a sphere, then the smaller geom."""
 
     def rank(geom: int) -> tuple[bool, bool, float]:
         kind = int(model.geom_type[geom])

@@ -1,4 +1,4 @@
-"""Assembly: the worlds of a simulation, made from a compiled scene."""
+"""Assembly: create the worlds of a simulation from a compiled scene."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def make_worlds(
     rng: tuple[int, int],
     sim: Any,
 ) -> tuple[Worlds, Forcing]:
-    """Return the worlds on an engine, and what acts on them.
+    """Return the worlds on an engine, and their forcing.
 
     Args:
         engine: holds the worlds' memory.
@@ -65,7 +65,7 @@ def make_worlds(
 def write_first_state(worlds: Worlds, entities: Sequence[Entity]) -> None:
     """Write the entities' defaults, which become the state at reset.
 
-    They are equal in all worlds, so that one world's are computed.
+    They are equal in all worlds, so they are computed for one.
     """
     ledger, first = worlds.ledger, worlds.select(0)
     slots = [ledger[name] for name in worlds.engine.columns]
@@ -90,7 +90,7 @@ def _row_of(model: mujoco.MjModel, data: mujoco.MjData) -> Tensor:
 def _add_state_fields(
     engine: Engine, ledger: Ledger, initial: Mapping[str, Tensor]
 ) -> None:
-    """Register the engine's state; on native, its rows are one piece of memory.
+    """Register the engine's state; on native, its rows are one block of memory.
 
     `initial` is the state of one world at reset, by field, without leading dimension.
     """

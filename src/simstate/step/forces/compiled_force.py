@@ -33,11 +33,11 @@ class CompiledForce:
     items: Sequence[Tensor] = ()
     """Live parameters of the masses, wheels or panels: (num_envs, items, …) each."""
     table: NDArray[np.float64] | None = None
-    """Numbers that all worlds share."""
+    """Values shared by all worlds."""
     frame: MovingFrame | None = None
     """The frame that positions and velocities are relative to; None: the world."""
     field: core.Field | None = None
-    """The gravity field of the table, whose polynomials end at some time."""
+    """The gravity field of the table, whose polynomials cover a limited time."""
     limits: Sequence[tuple[Tensor, float, float]] = ()
     """Live values with the limits within which the core's formula holds; beyond them
     the model is evaluated in Python."""
@@ -45,8 +45,8 @@ class CompiledForce:
     """The field of SAMPLED_GRAVITY, which Python evaluates at points that the core
     chooses."""
     live: Sequence[tuple[int, Tensor]] = ()
-    """Tensors in the table: the index of the first number, and the values, which are
-    copied again when they have been written."""
+    """Tensors in the table: the index of the first element, and the values, which are
+    copied again after they have been written."""
     check: Callable[[], None] | None = None
     """Called before each step: warns or raises if the model should not be used."""
 
@@ -61,15 +61,15 @@ class SampledField(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class CompiledAir:
-    """The air about a planet as the compiled core evaluates it."""
+    """The atmosphere of a planet as the compiled core evaluates it."""
 
     table: core.PlanetAirTable
-    """The part that all worlds share."""
+    """The part shared by all worlds."""
     numbers: Sequence[Tensor | float]
     """Density [kg/m³], scale height and base [m]; or a factor of the density, and two
-    numbers that are not used."""
+    unused values."""
     limits: Sequence[tuple[Tensor, float, float]] = ()
-    """As of `CompiledForce`."""
+    """As in `CompiledForce`."""
 
 
 @runtime_checkable

@@ -1,9 +1,9 @@
 """The force models of a simulation as the compiled core evaluates them.
 
-Each model describes itself (`Compilable`). Its numbers are live, so they are copied to
-the core before each step. Models that only Python can evaluate are called by the core,
-between its own, in the order in which they were added: a model that follows may replace
-the loads of those before it.
+Each model describes itself (`Compilable`). Its parameters are live, so they are copied
+to the core before each step. Models that only Python can evaluate are called by the
+core, between its own, in the order in which they were added: a later model may replace
+the loads of earlier ones.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 
 class _Model:
-    """A load of the core, and the live numbers that it copies."""
+    """A load of the core, and the live values that it copies."""
 
     def __init__(
         self, force: CompiledForce, num_envs: int, processes: Sequence[Process]
     ) -> None:
         self.field = force.field
-        """A field of gravity, whose polynomials end at some time."""
+        """A gravity field, whose polynomials cover a limited time."""
         self.frame = force.frame
-        """The moving frame that it acts in, and by which the frame falls."""
+        """The moving frame that it acts in, and which it accelerates."""
         self.sampled = SampledGravity.of(force, num_envs)
-        """The part that Python evaluates; None: there is none."""
+        """The part that Python evaluates, or None."""
         self._check = force.check
         self._live = [(start, values, -1) for start, values in force.live]
         self._limits = [(live.numpy(), *ends) for live, *ends in force.limits]
@@ -61,7 +61,7 @@ class _Model:
         )
 
     def update(self) -> bool:
-        """Copy the present numbers; False: Python must evaluate the model."""
+        """Copy the current values; return False if Python must evaluate the model."""
         if self._check is not None:
             self._check()
         for values, least, greatest in self._limits:
@@ -78,7 +78,7 @@ class _Model:
 
 
 def _columns(values: Tensor | float, leading: int = 1) -> NDArray[Any]:
-    """Return live numbers with their columns last; constants have shape (1, 1)."""
+    """Return live values with their columns last; constants have shape (1, 1)."""
     if not isinstance(values, Tensor):
         return np.full((1, 1), float(values))
     array = values.numpy()
@@ -88,7 +88,7 @@ def _columns(values: Tensor | float, leading: int = 1) -> NDArray[Any]:
 def _pairs(
     own: NDArray[Any], parts: Sequence[NDArray[Any]]
 ) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-    """Return views of consecutive columns, each with the numbers that it copies."""
+    """Return views of consecutive columns, each with the values that it copies."""
     ends = np.cumsum([part.shape[-1] for part in parts])
     return [
         (own[..., end - part.shape[-1] : end], part)
@@ -143,9 +143,9 @@ class EvaluationPlan:
 
 
 class CompiledModels:
-    """Force models, processes and masses of a simulation as the core has them.
+    """Force models, processes and masses of a simulation as the core evaluates them.
 
-    Motions of other bodies extend at least from one time to another [s].
+    Motions of other bodies cover at least the time from `start` to `end` [s].
     """
 
     def __init__(self, forcing: Forcing, start: float, end: float) -> None:
@@ -162,18 +162,18 @@ class CompiledModels:
         ]
         self._flow = forcing.mass_flow
         self.has_fields = any(form and form.field is not None for form in self._forms)
-        """True if something may end at some time; see `covers`."""
+        """True if some motions cover a limited time; see `covers`."""
         self._masses = None if self._flow is None else _mass_arrays(self._flow)
         self._plan: EvaluationPlan | None = None
         self._usable: list[bool] = []
 
     def covers(self, start: float, end: float) -> bool:
-        """Return True if all motions that it has span two times [s]."""
+        """Return True if all motions cover the time from `start` to `end` [s]."""
         fields = [form.field for form in self._forms if form is not None]
         return all(found is None or found.covers(start, end) for found in fields)
 
     def plan(self) -> EvaluationPlan | None:
-        """Copy the current numbers; return the plan, None: the core cannot step.
+        """Copy the current values; return the plan, or None if the core cannot step.
 
         The same plan is returned while the core evaluates the same models.
         """
@@ -210,7 +210,7 @@ class CompiledModels:
 
 
 def compile_models(forcing: Forcing, start: float, end: float) -> CompiledModels | None:
-    """Return the models of a simulation for the core; None: it cannot step it."""
+    """Return the models of a simulation for the core, or None if it cannot step."""
     if forcing.mass_flow is not None and forcing.sim.model.nflex:
         return None
     return CompiledModels(forcing, start, end)

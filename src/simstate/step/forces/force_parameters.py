@@ -1,4 +1,4 @@
-"""Parameters of force models and processes: numbers by name, one for each world."""
+"""Parameters of force models and processes: values by name, one for each world."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torch import Tensor
 from simstate.base.checks import (
     FINITE,
     Limits,
+    argument,
     as_array,
     has_shape,
     report_rounding,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from simstate.step.stepping_host import SteppingHost
 
 Numbers: TypeAlias = "Values | float"
-"""A number or several: of one model for all worlds, or a row for each world."""
+"""A number or an array: shared by all worlds, or with a row for each world."""
 
 OfTime: TypeAlias = Callable[[Tensor], Tensor]
 """A function of the time of each world [s], shape (num_envs,)."""
@@ -41,7 +42,7 @@ class Parameter:
     limits: Limits = FINITE
 
     def read(self, values: Numbers, owner: str) -> Tensor:
-        """The numbers, checked; float64, shape `shape` or (worlds, *shape)."""
+        """Return the checked values; float64, shape `shape` or (worlds, *shape)."""
         what = f"{self.name} of {owner}"
         tensor = numbers(values, what)
         rank = len(self.shape)
@@ -54,17 +55,17 @@ class Parameter:
                 if rank
                 else f"{what} must be a number, or have shape (num_envs,), got "
                 f"{tuple(tensor.shape)}.",
-                name=what,
+                name=self.name,
                 shape=tensor.shape,
             )
         return self.limits.check(tensor, what)
 
 
 class Parameters(Mapping[str, Tensor]):
-    """The parameters of one model: plain float64 tensors, apart from its formula.
+    """The parameters of one model, by name: plain float64 tensors.
 
-    Before the model is in a simulation they are as they were given; afterwards each
-    has a row for every world, (num_envs, …), which may be written.
+    Before the model is added to a simulation they have the shape that was given;
+    afterwards each has a row for every world, (num_envs, …), which may be written.
     """
 
     def __init__(self, owner: str) -> None:
@@ -83,7 +84,7 @@ class Parameters(Mapping[str, Tensor]):
         at_least: float | None = None,
         at_most: float | None = None,
     ) -> Tensor:
-        """Take the numbers of a parameter; refuse those that it cannot have."""
+        """Add a parameter with its values; raise if they are out of range."""
         limits = Limits(more_than, at_least, at_most=at_most, unit=unit)
         parameter = Parameter(name, shape, unit, limits)
         self._values[name] = parameter.read(values, self._owner)
@@ -96,8 +97,8 @@ class Parameters(Mapping[str, Tensor]):
             return
         if self._sim is not None:
             raise InvalidInputError(
-                f"The parameters of {self._owner} belong to another simulation "
-                "already: make one for each.",
+                f"The parameters of {self._owner} already belong to another "
+                "simulation: create one for each.",
                 name="parameters",
             )
         spread: dict[str, Tensor] = {}
@@ -107,7 +108,7 @@ class Parameters(Mapping[str, Tensor]):
             if rows.shape[0] not in (1, sim.num_envs):
                 raise ShapeError(
                     f"{name} of {self._owner} has {rows.shape[0]} rows, the simulation "
-                    f"{sim.num_envs} worlds: give one for each, or one for all.",
+                    f"{sim.num_envs} worlds: give one row for each, or one for all.",
                     name=name,
                     shape=rows.shape,
                 )
@@ -137,15 +138,15 @@ class Parameters(Mapping[str, Tensor]):
         return key
 
     def __getitem__(self, name: str) -> Tensor:
-        """A parameter's numbers; (num_envs, …) once the model is in a simulation."""
+        """A parameter's values; (num_envs, …) once the model is in a simulation."""
         if name not in self._values:
             raise unknown_name(f"parameter of {self._owner}", name, self._values)
         return self._values[name]
 
     def __setitem__(self, name: str, values: Numbers) -> None:
-        """Write a parameter, checked as at first; one for all worlds or a row for each.
+        """Write a parameter, checked as at first; for all worlds, or a row for each.
 
-        Single worlds are written as `parameters[name][env_ids] = …`.
+        Write single worlds as `parameters[name][env_ids] = …`.
         """
         own = self[name]
         given = self._declared[name].read(values, self._owner)
@@ -155,14 +156,14 @@ class Parameters(Mapping[str, Tensor]):
         if given.ndim == own.ndim and len(given) not in (1, len(own)):
             raise ShapeError(
                 f"{name} of {self._owner} has {len(given)} rows, the simulation "
-                f"{len(own)} worlds: give one for each, or one for all.",
+                f"{len(own)} worlds: give one row for each, or one for all.",
                 name=name,
                 shape=given.shape,
             )
         own.copy_(given)
 
     def rows(self, name: str) -> Tensor:
-        """A parameter with a leading dimension: (num_envs, …), or (1, …) for all."""
+        """Return a parameter with a leading dimension: (num_envs, …) or (1, …)."""
         values = self[name]
         ranks = len(self._declared[name].shape)
         return values if values.ndim > ranks else values[None]
@@ -175,11 +176,11 @@ class Parameters(Mapping[str, Tensor]):
 
 
 def numbers(values: Numbers, what: str) -> Tensor:
-    """Real numbers as a float64 tensor, in whatever shape they have."""
+    """Return real numbers as a float64 tensor of the same shape."""
     if isinstance(values, Tensor):
         if values.is_complex() or values.dtype == torch.bool:
             raise InvalidInputError(
-                f"{what} must be real numbers, got {values.dtype}.", name=what
+                f"{what} must be real numbers, got {values.dtype}.", name=argument(what)
             )
         report_rounding(values, what)
         return values.detach().to(torch.float64)

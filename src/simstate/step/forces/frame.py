@@ -1,8 +1,8 @@
 """A reference frame that falls along with the bodies, for orbits.
 
-At 7.6 km/s MuJoCo's inverse dynamics lose m·v²·ε of bias torque to rounding, which
-float64 feels in the tenth digit of an attitude and float32 does not survive. In a frame
-that follows a reference orbit the bodies are slow, and what is lost with them is small.
+At 7.6 km/s MuJoCo's inverse dynamics lose m·v²·ε of bias torque to rounding: in float64
+the tenth digit of an attitude is wrong, in float32 all digits are. In a frame that
+follows a reference orbit the bodies are slow, and the rounding error is small.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 
 
 class MovingFrame(Process):
-    """A point in free fall, with axes along the world's, that the scene is built on.
+    """A freely falling frame with the world's axes, which the scene is relative to.
 
     The positions and velocities of the simulation (quantities, `sim.data`, states) are
-    then relative to this point, and `root_link_pos_w` below adds it; its
-    axes do not turn, so orientations, angular velocities and all axes are the world's.
-    Gravity acts as the difference between the body's place and the frame's, by the same
-    model and without cancellation. `sim.add_process(frame)` is all it needs.
+    then relative to this frame's origin, and `root_link_pos_w` below adds it. The frame
+    does not rotate: orientations, angular velocities and all axes are the world's.
+    The bodies feel the difference of gravity between their position and the frame's
+    origin, by the same model and without cancellation. Add it by `sim.add_process`.
 
-    Craft that are far apart have a frame each: `Gravity(…, entity=…)` says whose. They
-    must not be able to collide, as each is near the simulation's origin.
+    Use one frame for each of several distant craft, with `Gravity(…, entity=…)`. They
+    must not be able to collide, since each is near the simulation's origin.
 
     Args:
-        gravity: what makes the frame fall, and the bodies in it.
-        position: of the frame's origin at reset, world axes [m]; (3,) or (num_envs, 3).
-        velocity: the same for its velocity [m/s].
-        name: the process's name; "frame", or "frame of …" with an entity, unless given.
+        gravity: the field that accelerates the frame and the bodies in it.
+        position: the frame's origin at reset, world axes [m]; (3,) or (num_envs, 3).
+        velocity: its velocity at reset, world axes [m/s]; (3,) or (num_envs, 3).
+        name: the process's name; by default "frame", or "frame of …" with an entity.
     """
 
     def __init__(
@@ -92,33 +92,34 @@ class MovingFrame(Process):
         return self.value[:, 3:]
 
     def root_link_pos_w(self, entity: Entity) -> Tensor:
-        """An entity's root link in the world, world axes [m]; shape (num_envs, 3)."""
+        """Return the root link's position in the world [m]; shape (num_envs, 3)."""
         return self.position + entity.data.root_link_pos_w.double()
 
     def root_link_lin_vel_w(self, entity: Entity) -> Tensor:
-        """Its velocity against the world, world axes [m/s]; shape (num_envs, 3)."""
+        """Return its velocity relative to the world [m/s]; shape (num_envs, 3)."""
         return self.velocity + entity.data.root_link_lin_vel_w.double()
 
     def body_com_pos_w(self, entity: Entity) -> Tensor:
-        """COMs of an entity's bodies in the world [m]; (num_envs, num_bodies, 3)."""
+        """Return the bodies' COMs in the world [m]; (num_envs, num_bodies, 3)."""
         return self.position[:, None] + entity.data.body_com_pos_w.double()
 
     def body_com_lin_vel_w(self, entity: Entity) -> Tensor:
-        """Their velocities against the world [m/s]; (num_envs, num_bodies, 3)."""
+        """Return the COMs' velocities in the world [m/s]; (num_envs, num_bodies, 3)."""
         return self.velocity[:, None] + entity.data.body_com_lin_vel_w.double()
 
     def recentre(self, entity: str, env_ids: Ids = None) -> None:
-        """Move the frame's origin to an entity's root link, and its velocity along.
+        """Move the frame to an entity's root link: its origin and its velocity.
 
         Nothing moves in the world: positions and velocities become relative to another
-        point. What flies away from its frame, by thrust or by drag, keeps its digits
-        so; as a task it does it by itself: `sim.add_task(lambda sim, env_ids:
+        point. This keeps the precision of bodies that thrust or drag takes away from
+        the frame. To repeat it, add a task: `sim.add_task(lambda sim, env_ids:
         frame.recentre("rocket", env_ids), period=20.0)`.
         """
         sim = self._sim
         if sim is None:
             raise InvalidInputError(
-                f"{self.name!r} is in no simulation yet.", name=self.name
+                f"Add {self.name!r} to a simulation first: sim.add_process(frame).",
+                name=self.name,
             )
         places, speeds = _free_columns(sim, self)
         rows = worlds_of(sim).select(env_ids).tensor(sim.device)
@@ -132,13 +133,13 @@ class MovingFrame(Process):
                 field[rows, first : first + 3] -= shift
 
     def rate(self, t: Tensor, sim: SteppingHost) -> Tensor:
-        """Velocity and acceleration of the frame; shape (num_envs, 6)."""
+        """Return velocity and acceleration, world axes; shape (num_envs, 6)."""
         del sim
         fall = self.gravity.acceleration(t, self.position[:, None])[:, 0]
         return torch.cat([self.velocity, fall], dim=-1)
 
     def pull(self, t: Tensor, sim: SteppingHost) -> None:
-        """Add what gravity does to each body beyond what it does to the frame."""
+        """Add the loads of gravity on each body relative to the frame."""
         gravity, origin = self.gravity, self.position[:, None]
         offset = sim.data.xipos[:, gravity.bodies].double()
         beyond = gravity.difference(t, origin, offset)
@@ -169,13 +170,13 @@ class FrameGravity:
 
 
 def frames(sim: SteppingHost) -> list[MovingFrame]:
-    """The moving frames of a simulation."""
+    """Return the moving frames of a simulation."""
     processes = [] if sim.integration is None else sim.integration.processes
     return [process for process in processes if isinstance(process, MovingFrame)]
 
 
 def frame_of(sim: SteppingHost, body: int) -> MovingFrame | None:
-    """The frame that a body of the scene is seen from; None: the world itself."""
+    """Return the frame that a body's state is relative to; None: the world."""
     for frame in frames(sim):
         if body in frame.gravity.bodies:
             return frame
@@ -183,7 +184,7 @@ def frame_of(sim: SteppingHost, body: int) -> MovingFrame | None:
 
 
 def com_in_world(sim: SteppingHost, entity: str, link: int) -> tuple[Tensor, Tensor]:
-    """Place and velocity of a link's COM against the world, whatever its frame is.
+    """Return position and velocity of a link's COM relative to the world.
 
     World axes [m, m/s], float64; (num_envs, 3) each.
     """
@@ -197,7 +198,7 @@ def com_in_world(sim: SteppingHost, entity: str, link: int) -> tuple[Tensor, Ten
 
 
 def _refuse_collisions(sim: SteppingHost, frame: MovingFrame) -> None:
-    """Raise if bodies of two frames could touch, whose places mean different things."""
+    """Raise if bodies of two frames could touch: their positions are not comparable."""
     model = sim.model
     own = np.isin(model.geom_bodyid, frame.gravity.bodies)
     for other in frames(sim):
@@ -208,8 +209,8 @@ def _refuse_collisions(sim: SteppingHost, frame: MovingFrame) -> None:
         if (one | two).any():
             raise InvalidInputError(
                 f"Bodies of {frame.name!r} and of {other.name!r} can collide, but "
-                "their places are relative to different points. Give their geoms "
-                "contype and conaffinity that never meet, or let them share one frame.",
+                "their positions are relative to different points. Give their geoms "
+                "contype and conaffinity without common bits, or use one frame.",
                 name=frame.name,
             )
 
@@ -234,5 +235,5 @@ def _free_columns(sim: SteppingHost, frame: MovingFrame) -> tuple[list[int], lis
 
 
 def _vector_rows(what: str, values: Values) -> Tensor:
-    """A vector, or one for each world, finite; (3,) or (n, 3)."""
+    """Return a finite vector, or one for each world; (3,) or (n, 3)."""
     return Parameter(what, (3,)).read(values, "a MovingFrame")

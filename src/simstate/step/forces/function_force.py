@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 class CFunction(Protocol):
     """A C function of the type `simstate_force` in simstate/force.h.
 
-    Numba's `cfunc` objects have an address; for ctypes and cffi an object with the
-    attribute is enough. `parameters`, a float64 array or tensor of shape (num_envs, k),
-    is optional and stays live: the function gets the row of its world.
+    Numba's `cfunc` objects have an address; for ctypes and cffi any object with the
+    attribute will do. `parameters`, a float64 array or tensor of shape (num_envs, k),
+    is optional and stays live: the function receives the row of its world.
     """
 
     @property
@@ -38,15 +38,15 @@ class CFunction(Protocol):
 
 
 class CompiledFunction:
-    """A C function with named parameters of each world.
+    """A C function with named parameters for each world.
 
-    Once it acts in a simulation, `parameters` has a row for every world, which is part
-    of the world: written at any time, saved, restored and compared with it.
+    Once it is in a simulation, `parameters` has a row for every world. The rows may be
+    written at any time, and are saved, restored and compared with the worlds.
 
     Args:
         function: a numba `cfunc`, a ctypes or cffi function pointer, or an address.
-            The first three are checked to have the type `simstate_force`.
-        parameters: numbers by name, each a number or (num_envs,); the function gets
+            Unless it is an address, its type must be `simstate_force`.
+        parameters: values by name, each a number or (num_envs,); the function receives
             them in this order.
     """
 
@@ -63,16 +63,16 @@ class CompiledFunction:
 
 
 def function_name(function: object) -> str:
-    """Return the name of a C function, or of the class that has its address."""
+    """Return the name of a C function, or of the object's class."""
     inner = getattr(function, "function", function)
     return str(getattr(inner, "__name__", type(function).__name__))
 
 
 class FunctionForce(SceneForce):
-    """A C function as a force model; `sim.add_force(function)` makes it.
+    """A C function as a force model, created by `sim.add_force(function)`.
 
-    The core calls it in its threads, without Python's lock. Where a step is not the
-    core's, it is called for one world after the other, which is slow.
+    The core calls it in its threads, without Python's GIL. If the core does not take
+    the steps, it is called for one world after the other, which is slow.
     """
 
     def __init__(self, function: CFunction) -> None:
@@ -81,7 +81,7 @@ class FunctionForce(SceneForce):
         address = function.address
         if isinstance(address, bool) or not isinstance(address, int) or address <= 0:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInputError(
-                "The address of a C function must be a whole number > 0, got "
+                "The address of a C function must be a positive integer, got "
                 f"{address!r}: for ctypes it is ctypes.cast(function, "
                 "ctypes.c_void_p).value, for cffi int(ffi.cast('intptr_t', function)).",
                 name="address",
@@ -90,7 +90,7 @@ class FunctionForce(SceneForce):
         self.__qualname__ = function_name(function)
 
     def attach(self, sim: SteppingHost) -> None:
-        """Check the parameters; refuse engines whose worlds are not MuJoCo's."""
+        """Check the parameters; raise for engines without MuJoCo's mjData."""
         if not worlds_of(sim).engine.on_demand.can_call_functions:
             raise InvalidInputError(
                 f"A C function needs mjData of MuJoCo itself, which the engine "

@@ -1,4 +1,4 @@
-"""Addresses and types of C functions, as ctypes, cffi and numba know them."""
+"""Addresses and types of C functions of ctypes, cffi and numba."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def is_function_pointer(model: object) -> bool:
 
 
 def address_of(function: object) -> int:
-    """Return the address of a function pointer of ctypes or cffi, or a `cfunc`'s."""
+    """Return the address of a function pointer of ctypes or cffi, or of a `cfunc`."""
     check_signature(function)
     if _is_cffi(function):
         backend = __import__("_cffi_backend")

@@ -1,8 +1,8 @@
-"""Gravity: what makes bodies fall, and a frame with them, by one formula.
+"""Gravity: one field accelerates bodies and the frames that they are in.
 
-A model of gravity says what the acceleration is at a point. Everything else follows
-from that one function: the weight of each body, the torque that the field's gradient
-has on it, how a `MovingFrame` falls, and what a body feels in the frame.
+A gravity model defines the acceleration at a point. Everything else follows from that
+function: the weight of each body, the torque of the field's gradient, the motion of a
+`MovingFrame`, and the loads on bodies in that frame.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from simstate.step.stepping_host import SteppingHost
 
 _FAST = 1000.0
-"""Above this speed [m/s] rounding in MuJoCo's dynamics is what adaptive steps see."""
+"""Above this speed [m/s] rounding in MuJoCo's dynamics limits adaptive steps."""
 _FAR32 = 1e5
-"""Beyond this distance [m] float32 has less than a centimetre."""
+"""Beyond this distance [m] float32 does not resolve a centimetre."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +41,9 @@ class CompiledField:
     """A field about the origin as the compiled core evaluates it."""
 
     field: core.Field
-    """The part that all worlds share."""
+    """The part shared by all worlds."""
     mu: Tensor
-    """Live, of the central body [m³/s²]."""
+    """Gravitational parameter of the central body, live [m³/s²]."""
     radius: Tensor | float = 1.0
     """Reference radius of the harmonics [m]."""
     rate: Tensor | float = 0.0
@@ -51,12 +51,12 @@ class CompiledField:
     angle: Tensor | float = 0.0
     """Angle of that rotation at t = 0 [rad]."""
     bodies: Sequence[Tensor | float] = ()
-    """μ and position of each other body: four columns."""
+    """μ [m³/s²] and position [m] of each other body: four columns."""
 
     def force(
         self, gravity: Gravity, frame: MovingFrame | None
     ) -> CompiledForce | None:
-        """Return the force on bodies; None: the core does not take such a field."""
+        """Return the force on bodies, or None if the core cannot evaluate the field."""
         if not self.field.is_small_enough:
             return None
         flag = float(gravity.gradient_torque)
@@ -71,7 +71,7 @@ class CompiledField:
 
     @property
     def central(self) -> CompiledField | None:
-        """The field as that of a central body; None: its source is elsewhere."""
+        """The field of a central body; None if its source is not at the origin."""
         return self
 
 
@@ -86,19 +86,19 @@ class CompiledGravity(Protocol):
 
     @property
     def central(self) -> CompiledField | None:
-        """The field as that of a central body; None: its source is elsewhere."""
+        """The field of a central body; None if its source is not at the origin."""
         ...
 
 
 class Gravity(SceneForce, ABC):
-    """An acceleration at each point of space, felt at the COM of every body.
+    """A field of accelerations, which acts at the COM of every body.
 
-    Subclass it and define `acceleration`. World axes, which must not turn. The scene's
-    own gravity must be zero.
+    Subclass it and define `acceleration`. World axes, which must not rotate. The
+    scene's own gravity must be zero.
 
     Args:
-        entity: whose bodies feel it; None: all bodies of the scene.
-        gradient_torque: whether bodies feel the torque of the field's gradient, too.
+        entity: the entity whose bodies it acts on; None: all bodies of the scene.
+        gradient_torque: True to apply the torque of the field's gradient, too.
     """
 
     _inherits_form = True
@@ -111,8 +111,8 @@ class Gravity(SceneForce, ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        # A class that says what the acceleration is, and no more, must not inherit a
-        # difference or a gradient of another field.
+        # A class that defines only the acceleration must not inherit the difference
+        # or the gradient of another field.
         if "acceleration" in vars(cls):
             for name in ("difference", "gradient"):
                 if name not in vars(cls):
@@ -122,25 +122,25 @@ class Gravity(SceneForce, ABC):
 
     @abstractmethod
     def acceleration(self, t: Tensor, pos: Tensor) -> Tensor:
-        """The acceleration at points, world axes [m/s²]; (num_envs, k, 3).
+        """Return the acceleration at points, world axes [m/s²]; (num_envs, k, 3).
 
         Args:
             t: time [s]; (num_envs,).
-            pos: where, world axes [m], float64; (num_envs, k, 3).
+            pos: the points, world axes [m], float64; (num_envs, k, 3).
         """
 
     def difference(self, t: Tensor, pos: Tensor, offset: Tensor) -> Tensor:
-        """The acceleration at `pos + offset` beyond that at `pos`; (num_envs, k, 3).
+        """Return the acceleration at `pos + offset` less that at `pos` [m/s²].
 
-        Of this class it is exact to the rounding of the accelerations themselves:
-        1e-15 m/s² in low orbits. Point masses and harmonics lose nothing.
+        The default has the rounding error of the accelerations themselves: 1e-15 m/s²
+        in low orbits. Point masses and harmonics avoid it. Shape (num_envs, k, 3).
         """
         return self.acceleration(t, pos + offset) - self.acceleration(t, pos)
 
     def gradient(self, t: Tensor, pos: Tensor) -> Tensor:
-        """∂acceleration/∂position, world axes [1/s²]; (num_envs, k, 3, 3).
+        """Return ∂acceleration/∂position, world axes [1/s²]; (num_envs, k, 3, 3).
 
-        Of this class by central differences, to about 1e-9 of its size.
+        The default uses central differences, with a relative error of about 1e-9.
         """
         step = (2e-5 * norm(pos)).clamp(min=1e-6)[..., None]
         eye = torch.eye(3, dtype=pos.dtype, device=pos.device)
@@ -149,14 +149,14 @@ class Gravity(SceneForce, ABC):
         return (change.view(apart.shape) / (2 * step)).mT
 
     def compiled_form(self, start: float, end: float) -> CompiledGravity | None:
-        """Return the field for the core between two times [s]; None: Python's alone.
+        """Return the field for the core between two times [s]; None: only in Python.
 
-        A subclass has none unless it defines one.
+        Subclasses do not inherit it.
         """
         del start, end
 
     def compiled(self, start: float, end: float) -> CompiledForce | None:
-        """Return the weights for the core; adaptive schemes need a warning's check."""
+        """Return the weights for the core; with adaptive schemes, check the speed."""
         force = self.force_in(None, start, end)
         integration = None if self._sim is None else self._sim.integration
         if force is None or integration is None:
@@ -190,12 +190,12 @@ class Gravity(SceneForce, ABC):
         )
 
     def attach(self, sim: SteppingHost) -> None:
-        """Find the bodies; refuse a scene where something else pulls at them."""
+        """Find the bodies; raise if another gravity acts on them."""
         if sim.model.opt.gravity.any():
             raise InvalidInputError(
-                f"The scene has gravity {sim.model.opt.gravity.tolist()} m/s² of its "
-                "own, which would act as well: set it to zero (SceneCfg(gravity=(0, 0, "
-                "0)), or <option gravity> in MJCF).",
+                f"The scene has its own gravity {sim.model.opt.gravity.tolist()} m/s², "
+                "which would act as well: set it to zero (SceneCfg(gravity=(0, 0, 0)), "
+                "or <option gravity> in MJCF).",
                 name="gravity",
             )
         self._bodies = body_ids(sim, self.entity)
@@ -210,7 +210,7 @@ class Gravity(SceneForce, ABC):
 
     @property
     def bodies(self) -> list[int]:
-        """Ids of the bodies that feel it."""
+        """Ids of the bodies that it acts on."""
         return self._bodies
 
     def __call__(self, t: Tensor, sim: SteppingHost) -> None:
@@ -224,7 +224,7 @@ class Gravity(SceneForce, ABC):
     ) -> None:
         """Add mass times acceleration at the COMs, and the torque of the gradient.
 
-        Accelerations [m/s²] and places [m] in world axes, (num_envs, bodies, 3).
+        Accelerations [m/s²] and positions [m] in world axes, (num_envs, bodies, 3).
         """
         loads = sim.data.xfrc_applied
         mass = worlds_of(sim).engine.parameter("body_mass")[:, self._bodies, None]
@@ -240,20 +240,20 @@ class Gravity(SceneForce, ABC):
             loads[:, self._bodies, 3:] += torque.to(loads.dtype)
 
     def _check_speed_and_distance(self, sim: SteppingHost, place: Tensor) -> None:
-        """Say where a moving frame is needed, before precision is gone."""
+        """Raise or warn if a moving frame is needed for precision."""
         if sim.dtype == torch.float32 and greatest(place) > _FAR32:
             raise InvalidInputError(
-                f"A body is {greatest(place):.3g} m from the origin, where float32 has "
-                "steps of centimetres or more: give this gravity to a MovingFrame, so "
+                f"A body is {greatest(place):.3g} m from the origin, where float32 "
+                "resolves centimetres at best: give this gravity to a MovingFrame, so "
                 'that positions are relative to an orbit, or use engine="native".',
-                name="float32",
+                name="dtype",
             )
         integration = sim.integration
         if integration is not None and isinstance(integration.scheme, Adaptive):
             self._check_speed()
 
     def _check_speed(self) -> None:
-        """Warn once if rounding is what an adaptive scheme sees."""
+        """Warn once if rounding limits the steps of an adaptive scheme."""
         sim = self._sim
         if self._warned or sim is None or greatest(sim.data.qvel) < _FAST:
             return
@@ -267,12 +267,12 @@ class Gravity(SceneForce, ABC):
 
 
 def gradient_torque(gradient: Tensor, inertia: Tensor, axes: Tensor) -> Tensor:
-    """The torque of a field's gradient about the COM, world axes [N·m]; (..., 3).
+    """Return the torque of a field's gradient about the COM, world axes [N·m].
 
     Args:
         gradient: ∂acceleration/∂position, world axes [1/s²]; (..., 3, 3).
         inertia: principal moments [kg·m²]; (..., 3).
-        axes: from the principal axes to the world's; (..., 3, 3).
+        axes: rotation from the principal axes to the world's; (..., 3, 3).
     """
     own = axes.mT @ gradient @ axes
     ix, iy, iz = inertia.unbind(-1)
@@ -285,11 +285,11 @@ def gradient_torque(gradient: Tensor, inertia: Tensor, axes: Tensor) -> Tensor:
 
 
 class UniformGravity(SceneForce):
-    """The same acceleration at the COM of every body of an entity, world axes [m/s²].
+    """A uniform acceleration at the COM of every body of an entity.
 
     Args:
-        acceleration: shape (3,), or (num_envs, 3).
-        entity: whose bodies feel it; None: all bodies of the scene.
+        acceleration: world axes [m/s²]; shape (3,) or (num_envs, 3).
+        entity: the entity whose bodies it acts on; None: all bodies of the scene.
     """
 
     def __init__(self, acceleration: Values, entity: str | None = None) -> None:
@@ -315,15 +315,15 @@ class UniformGravity(SceneForce):
 
 
 def _refuse_another(sim: SteppingHost, bodies: list[int]) -> None:
-    """Raise if another gravity pulls at some of these bodies already."""
+    """Raise if another gravity already acts on some of these bodies."""
     for model in forcing_of(sim).models:
         other = getattr(model, "gravity", model)
         if isinstance(other, Gravity) and set(other.bodies) & set(bodies):
             names = [sim.model.body(b).name for b in set(other.bodies) & set(bodies)]
             raise InvalidInputError(
-                f"A {type(other).__name__} pulls at body {min(names)!r} already. Two "
-                "fields are one model: PointMassGravity([mu, …], positions) for an "
+                f"A {type(other).__name__} already acts on body {min(names)!r}. Use "
+                "one model for both: PointMassGravity([mu, …], positions) for an "
                 "inertial sum, CentralGravity(central, [ThirdBody(mu, position)]) for "
-                "a central body that others disturb.",
+                "a central body that others perturb.",
                 name=min(names),
             )

@@ -1,7 +1,7 @@
 """Gravity of point masses: an inertial sum, or third bodies about a central one.
 
-Which of the two it is changes what the origin does: in `PointMassGravity` it is
-unaccelerated, in `CentralGravity` it is the central body, which the others pull at.
+They differ in the motion of the origin: in `PointMassGravity` it is unaccelerated, in
+`CentralGravity` it is the central body, which the others attract.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class CompiledMasses:
     """Point masses as the compiled core evaluates them."""
 
     mu: Tensor
-    """Live [m³/s²]; (num_envs, masses)."""
+    """Gravitational parameters, live [m³/s²]; (num_envs, masses)."""
     position: Tensor
-    """Live [m]; (num_envs, masses, 3)."""
+    """Positions, world axes, live [m]; (num_envs, masses, 3)."""
 
     def force(self, gravity: Gravity, frame: MovingFrame | None) -> CompiledForce:
         """Return the force on the bodies of a gravity."""
@@ -55,29 +55,28 @@ class CompiledMasses:
 
     @property
     def central(self) -> CompiledField | None:
-        """The field of one mass at the origin; None: they are others."""
-        if self.mu.shape[-1] != 1 or bool(self.position.any()):
-            return None
-        return CompiledField(core.Field(), self.mu)
+        """The field of a mass that is at the origin in all worlds, else None."""
+        is_moved = bool(self.position.any())
+        return None if is_moved else CompiledField(core.Field(), self.mu)
 
 
 class PointMassGravity(Gravity):
-    """The gravity of point masses where they are in an inertial frame; world axes.
+    """The gravity of point masses at given positions in an inertial frame; world axes.
 
-    One mass at rest, or the sum of several that all move as they do about their common
-    centre. A central body at the origin with others that disturb is `CentralGravity`:
-    the origin is then accelerated, and what that takes away must not be left out.
+    One mass at rest, or the sum of several that move about their common centre. For a
+    central body at the origin that others perturb use `CentralGravity`: the origin is
+    then accelerated, and this acceleration must be subtracted.
 
     For orbits at kilometres per second see `MovingFrame`, which takes this as its
-    source.
+    gravity.
 
     Args:
         mu: the gravitational parameters G·M [m³/s²]; a number, one per mass, or
             (num_envs, masses).
-        position: where the masses are [m]: (3,), (masses, 3) or (num_envs, masses, 3);
-            or a function of time that gives (num_envs, masses, 3).
-        entity: whose bodies feel it; None: all bodies of the scene.
-        gradient_torque: whether bodies feel the torque of the field's gradient, too.
+        position: of the masses [m]: (3,), (masses, 3) or (num_envs, masses, 3); or a
+            function of time that returns (num_envs, masses, 3).
+        entity: the entity whose bodies it acts on; None: all bodies of the scene.
+        gradient_torque: True to apply the torque of the field's gradient, too.
     """
 
     def __init__(
@@ -91,7 +90,7 @@ class PointMassGravity(Gravity):
         super().__init__(entity, gradient_torque=gradient_torque)
         given = numbers(mu, "mu")
         self.mu = given[None] if given.ndim == 0 else given
-        """As given [m³/s²]; (masses,) or (num_envs, masses)."""
+        """The parameters as given [m³/s²]; (masses,) or (num_envs, masses)."""
         count = self.mu.shape[-1]
         self.parameters.declare("mu", self.mu, count, unit="m³/s²", more_than=0)
         self._move = position if callable(position) else None
@@ -109,7 +108,7 @@ class PointMassGravity(Gravity):
             self.parameters.declare("position", places, count, 3, unit="m")
 
     def attach(self, sim: SteppingHost) -> None:
-        """Find the bodies; refuse a sum of masses whose origin is accelerated."""
+        """Find the bodies; raise if a mass at the origin would be accelerated."""
         if self._move is not None:
             self._check_motion(sim)
         super().attach(sim)
@@ -121,18 +120,18 @@ class PointMassGravity(Gravity):
         return self._move(t.double())
 
     def acceleration(self, t: Tensor, pos: Tensor) -> Tensor:
-        """The acceleration at points, world axes [m/s²]; shape (num_envs, k, 3)."""
-        from_mass, mu = self._seen(t, pos)
+        """Return the acceleration at points, world axes [m/s²]; (num_envs, k, 3)."""
+        from_mass, mu = self._from_masses(t, pos)
         return point_mass.acceleration(mu, from_mass).sum(dim=2)
 
     def difference(self, t: Tensor, pos: Tensor, offset: Tensor) -> Tensor:
-        """The acceleration at `pos + offset` beyond that at `pos`, to every digit."""
-        from_mass, mu = self._seen(t, pos)
+        """Return the difference of accelerations, without cancellation [m/s²]."""
+        from_mass, mu = self._from_masses(t, pos)
         return point_mass.difference(mu, from_mass, offset[:, :, None]).sum(dim=2)
 
     def gradient(self, t: Tensor, pos: Tensor) -> Tensor:
-        """∂acceleration/∂position, world axes [1/s²]; (num_envs, k, 3, 3)."""
-        from_mass, mu = self._seen(t, pos)
+        """Return ∂acceleration/∂position, world axes [1/s²]; (num_envs, k, 3, 3)."""
+        from_mass, mu = self._from_masses(t, pos)
         return point_mass.gradient(mu, from_mass).sum(dim=2)
 
     def compiled_form(self, start: float, end: float) -> CompiledMasses | None:
@@ -142,8 +141,8 @@ class PointMassGravity(Gravity):
             return None
         return CompiledMasses(self.parameters["mu"], self.parameters["position"])
 
-    def _seen(self, t: Tensor, pos: Tensor) -> tuple[Tensor, Tensor]:
-        """From the masses to points, (n, k, masses, 3), and mu, (n, 1, masses, 1)."""
+    def _from_masses(self, t: Tensor, pos: Tensor) -> tuple[Tensor, Tensor]:
+        """Return masses to points [m], (n, k, masses, 3), and mu, (n, 1, masses, 1)."""
         from_mass = pos.double()[:, :, None] - self.positions(t)[:, None]
         mu = self.parameters.rows("mu").to(pos.device)
         return from_mass, mu[:, None, :, None]
@@ -159,8 +158,8 @@ class PointMassGravity(Gravity):
         if bool(held.any()) and bool(moving.any()):
             raise InvalidInputError(
                 f"Mass {int(held.any(dim=0).nonzero()[0])} stays at the origin while "
-                "others move and pull at it: the origin would have to be held. For a "
-                "central body that others disturb use CentralGravity(PointMassGravity("
+                "others move and attract it, which no inertial frame allows. For a "
+                "central body that others perturb use CentralGravity(PointMassGravity("
                 "mu), [ThirdBody(mu, position)]); for an inertial sum give all masses "
                 "their motion about the common centre.",
                 name="positions",
@@ -168,13 +167,13 @@ class PointMassGravity(Gravity):
 
 
 class ThirdBody:
-    """A point mass that disturbs the orbits about a central body.
+    """A point mass that perturbs the orbits about a central body.
 
     Args:
         mu: its gravitational parameter G·M [m³/s²]; a number or (num_envs,).
-        position: where it is from the central body, world axes [m]: a function of time
-            that gives (num_envs, 3), or (3,) or (num_envs, 3) where it stays.
-        name: what it is called in errors.
+        position: relative to the central body, world axes [m]: a function of time that
+            returns (num_envs, 3), or a constant of shape (3,) or (num_envs, 3).
+        name: its name in errors.
     """
 
     def __init__(
@@ -188,7 +187,7 @@ class ThirdBody:
             self.parameters.declare("position", position, 3, unit="m")
 
     def attach(self, sim: SteppingHost) -> None:
-        """Give each world its rows of the parameters; look once where it is."""
+        """Give each world its rows of the parameters; check the position once."""
         self.parameters.attach(sim)
         attach = getattr(self._move, "attach", None)
         if attach is not None:
@@ -196,40 +195,40 @@ class ThirdBody:
         self.position(worlds_of(sim).engine.field("time").double())
 
     def position(self, t: Tensor) -> Tensor:
-        """Return the position from the central body, world axes [m]; (1 or N, 3)."""
+        """Return the position relative to the central body [m]; (1 or num_envs, 3)."""
         if self._move is None:
             return self.parameters.rows("position").to(t.device)
         place = self._move(t.double())
         return vectors_by_world(place, f"The position of {self.name}", len(t))
 
     def path(self, start: float, end: float) -> core.Polynomials | None:
-        """Its motion between two times [s] as the core has it; None: by Python."""
+        """Return its motion between two times [s] for the core; None: in Python."""
         polynomials = getattr(self._move, "polynomials", None)
         return None if polynomials is None else polynomials(start, end)
 
     @property
     def stays(self) -> bool:
-        """True if its position is a parameter."""
+        """True if its position is constant, and thus a parameter."""
         return self._move is None
 
     def mass(self, like: Tensor) -> Tensor:
-        """Its gravitational parameter [m³/s²]; (1 or num_envs, 1, 1)."""
+        """Return its gravitational parameter [m³/s²]; (1 or num_envs, 1, 1)."""
         return self.parameters.rows("mu").to(like.device)[:, None, None]
 
 
 class CentralGravity(Gravity):
-    """A central body at the origin, and others that disturb it and its satellites.
+    """A central body at the origin, and others that perturb it and its satellites.
 
-    The origin is the central body's centre, which the others pull at, too: what they do
-    to a satellite is the difference (the direct and the indirect term), computed
+    The origin is the central body's centre, which the others attract, too. Their
+    effect on a satellite is the difference (the direct and the indirect term), computed
     without cancellation.
 
     Args:
         central: the central body's own field: a `PointMassGravity` of one mass at the
-            origin, harmonics, or a `Gravity` of your own about the origin.
-        third_bodies: what disturbs it.
-        entity: whose bodies feel it; None: all bodies of the scene.
-        gradient_torque: whether bodies feel the torque of the field's gradient, too.
+            origin, harmonics, or a user-defined `Gravity` about the origin.
+        third_bodies: the perturbing bodies.
+        entity: the entity whose bodies it acts on; None: all bodies of the scene.
+        gradient_torque: True to apply the torque of the field's gradient, too.
     """
 
     def __init__(
@@ -259,7 +258,7 @@ class CentralGravity(Gravity):
             body.attach(sim)
 
     def acceleration(self, t: Tensor, pos: Tensor) -> Tensor:
-        """The acceleration against the central body [m/s²]; (num_envs, k, 3)."""
+        """Return the acceleration relative to the origin [m/s²]; (num_envs, k, 3)."""
         total = self.central.acceleration(t, pos)
         for body in self.third_bodies:
             from_body = -body.position(t)[:, None]
@@ -267,7 +266,7 @@ class CentralGravity(Gravity):
         return total
 
     def difference(self, t: Tensor, pos: Tensor, offset: Tensor) -> Tensor:
-        """The acceleration at `pos + offset` beyond that at `pos`; (num_envs, k, 3)."""
+        """Return the difference of accelerations, without cancellation [m/s²]."""
         total = self.central.difference(t, pos, offset)
         for body in self.third_bodies:
             from_body = pos - body.position(t)[:, None]
@@ -275,7 +274,7 @@ class CentralGravity(Gravity):
         return total
 
     def gradient(self, t: Tensor, pos: Tensor) -> Tensor:
-        """∂acceleration/∂position, world axes [1/s²]; (num_envs, k, 3, 3)."""
+        """Return ∂acceleration/∂position, world axes [1/s²]; (num_envs, k, 3, 3)."""
         total = self.central.gradient(t, pos)
         for body in self.third_bodies:
             from_body = pos - body.position(t)[:, None]
@@ -283,7 +282,7 @@ class CentralGravity(Gravity):
         return total
 
     def compiled_form(self, start: float, end: float) -> CompiledField | None:
-        """Return the field for the core, which must know every motion."""
+        """Return the field for the core, if it can evaluate every motion."""
         form = self.central.compiled_form(start, end)
         field = None if form is None else form.central
         if field is None:
@@ -304,7 +303,7 @@ def _check_central(central: Gravity) -> None:
     """Raise unless this is a field of one body at the origin."""
     wrong = "" if isinstance(central, Gravity) else f"got {central!r}"  # pyright: ignore[reportUnnecessaryIsInstance]
     if isinstance(central, CentralGravity):
-        wrong = "it has third bodies already: give all of them in one"
+        wrong = "it already has third bodies: pass all of them to one CentralGravity"
     if isinstance(central, PointMassGravity):
         if central.mu.shape[-1] != 1:
             wrong = f"it has {central.mu.shape[-1]} masses"
@@ -314,7 +313,7 @@ def _check_central(central: Gravity) -> None:
             wrong = "its mass is not at the origin"
     if wrong:
         raise InvalidInputError(
-            f"The central body is a field about the origin, but {wrong}. Use "
+            f"`central` must be the field of one body at the origin, but {wrong}. Use "
             "PointMassGravity(mu), and ThirdBody(mu, position) for the others.",
             name="central",
         )

@@ -39,18 +39,18 @@ def compile_force(
     writes: Sequence[str] = (),
     parameters: Mapping[str, Numbers] | None = None,
 ) -> CompiledFunction:
-    """Compile a function of one world's arrays to a force, by numba.
+    """Compile a function of one world's arrays to a force model with numba.
 
     It is called as `function(t, *reads, *writes, *parameters)` for each world, in the
-    core's threads and without Python's lock: t is a number [s], fields are arrays of
-    this world, parameters are numbers. Needs the extra `compiled`.
+    core's threads and without Python's GIL: t is the time [s], fields are arrays of
+    this world, parameters are scalars. Needs the extra `compiled`.
 
     Args:
         function: a function that numba can compile in nopython mode.
         sim: the simulation that it will be added to.
         reads: raw fields of `sim.data` up to the velocity stage, float64.
         writes: inputs: "ctrl", "qfrc_applied", "xfrc_applied".
-        parameters: numbers by name, each a number or (num_envs,).
+        parameters: values by name, each a number or (num_envs,).
     """
     numba = library("numba", "compiled", "Forces compiled from Python functions")
     if not core.is_available():
@@ -91,7 +91,8 @@ def compile_force(
 def _place(model: mujoco.MjModel, name: str) -> tuple[int, tuple[int, ...]]:
     """Return the offset of a field's pointer in mjData, and its shape."""
     found = core.field_offset(name)
-    values = np.asarray(getattr(mujoco.MjData(model), name))
+    # None: not of this version of MuJoCo.
+    values = np.asarray(getattr(mujoco.MjData(model), name, None))
     if found is None or found[1] or values.dtype != np.float64:
         known = [x for x in FIELDS if x not in ("time",)]
         raise unknown_name("field of float64 that a force may read", name, known)
@@ -116,7 +117,7 @@ def _wrapper(
     lines += [f"p{k} = p[{k}]" for k in range(num_parameters)]
     arguments += [f"p{k}" for k in range(num_parameters)]
     lines.append(f"_call({', '.join(arguments)})")
-    name = function.__name__  # which parameters and errors are named after
+    name = function.__name__  # names the parameters, and the force in errors
     name = name if name.isidentifier() else "compiled_force"
     source = f"def {name}(m, d, p, world):\n    " + "\n    ".join(lines)
     load, load_at = _loaders(numba)
@@ -128,7 +129,7 @@ def _wrapper(
 
 
 def _loaders(numba: Any) -> tuple[Any, Any]:
-    """Return functions for numba: arrays at an address, or at a pointer there."""
+    """Return numba functions that view arrays at an address, or at a pointer there."""
     types, intrinsic = numba.types, numba.extending.intrinsic
 
     @intrinsic

@@ -1,6 +1,6 @@
 """The field of a point mass: acceleration, its gradient, and differences of it.
 
-Pure functions. `mu` [m³/s²] broadcasts against (..., 1), places are from the mass [m].
+Pure functions. `mu` [m³/s²] broadcasts against (..., 1), `from_mass` is a position [m].
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from simstate.math.vector import dot, norm
 
 
 def acceleration(mu: Tensor, from_mass: Tensor) -> Tensor:
-    """The acceleration towards the mass [m/s²]; (..., 3)."""
+    """Return the acceleration towards the mass [m/s²]; (..., 3)."""
     return -mu * from_mass / norm(from_mass) ** 3
 
 
 def difference(mu: Tensor, from_mass: Tensor, offset: Tensor) -> Tensor:
-    """The acceleration at `from_mass + offset` beyond that at `from_mass`; (..., 3).
+    """Return the acceleration at `from_mass + offset` less that at `from_mass` [m/s²].
 
-    |r + d|⁻³ − |r|⁻³ comes from q = (|r + d|² − |r|²) / |r|², so two nearly equal
-    numbers are never subtracted.
+    |r + d|⁻³ − |r|⁻³ is computed from q = (|r + d|² − |r|²) / |r|², which avoids
+    cancellation.
     """
     square = dot(from_mass, from_mass)
     q = dot(offset, offset + 2 * from_mass) / square
@@ -30,7 +30,7 @@ def difference(mu: Tensor, from_mass: Tensor, offset: Tensor) -> Tensor:
 
 
 def gradient(mu: Tensor, from_mass: Tensor) -> Tensor:
-    """∂acceleration/∂position [1/s²]; (..., 3, 3)."""
+    """Return ∂acceleration/∂position [1/s²]; (..., 3, 3)."""
     distance = norm(from_mass)
     along = from_mass / distance
     eye = torch.eye(3, dtype=from_mass.dtype, device=from_mass.device)

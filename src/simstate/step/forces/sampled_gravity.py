@@ -14,9 +14,9 @@ from simstate.step.forces.compiled_force import CompiledForce, SampledField
 
 
 class SampledGravity:
-    """The call by which the core gets accelerations; see `core.FieldSamples`.
+    """The call that computes accelerations for the core; see `core.FieldSamples`.
 
-    All points of an evaluation are one call of the field's `acceleration`.
+    One call of the field's `acceleration` evaluates all points.
     """
 
     def __init__(self, source: SampledField, samples: core.FieldSamples) -> None:
@@ -28,7 +28,7 @@ class SampledGravity:
 
     @classmethod
     def of(cls, force: CompiledForce, num_envs: int) -> SampledGravity | None:
-        """Return the call of a force; None: it has no sampled field."""
+        """Return the call of a force; None if it has no sampled field."""
         if force.sampled is None or force.table is None:
             return None
         framed, turns = force.frame is not None, bool(force.table[0])

@@ -1,4 +1,4 @@
-"""Base of the shipped force models: one simulation, parameters, bodies by name."""
+"""Base class of the built-in force models: simulation, parameters, bodies by name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SceneForce:
     _sim: SteppingHost | None = None
     _parameters: Parameters | None = None
     _inherits_form: ClassVar[bool] = False
-    """True if a subclass inherits `compiled`, which then follows what it computes."""
+    """True if subclasses inherit `compiled`, which must then allow for overrides."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -34,24 +34,24 @@ class SceneForce:
 
     @property
     def parameters(self) -> Parameters:
-        """Its numbers by name: one row for every world, once it is in a simulation."""
+        """Its values by name: one row for every world, once it is in a simulation."""
         if self._parameters is None:
             self._parameters = Parameters(type(self).__name__)
         return self._parameters
 
     def attach(self, sim: SteppingHost) -> None:
-        """Take a simulation; a second one, or the same again, is refused."""
+        """Attach the model to a simulation; raise if it already has one."""
         if self._sim is not None:
             raise InvalidInputError(
-                f"This {type(self).__name__} acts in a simulation already: make one "
-                "for each use.",
+                f"This {type(self).__name__} was already added to a simulation: create "
+                "one for each use.",
                 name=type(self).__name__,
             )
         self.parameters.attach(sim)
         self._sim = sim
 
     def compiled(self, start: float, end: float) -> CompiledForce | None:
-        """Return the model as the core evaluates it; None: Python evaluates it.
+        """Return the model as the core evaluates it; None if Python evaluates it.
 
         See `Compilable`.
         """
@@ -59,22 +59,22 @@ class SceneForce:
 
 
 def body_ids(sim: SteppingHost, entity: str | None) -> list[int]:
-    """Ids of an entity's bodies in the scene, or of all bodies but the world."""
+    """Return the scene ids of an entity's bodies, or of all bodies but the world."""
     if entity is None:
         return list(range(1, sim.model.nbody))
     return list(sim.scene[entity].index.bodies.ids)
 
 
 def body_id(sim: SteppingHost, entity: str, body: str) -> int:
-    """The id in the scene of the one body of that name."""
+    """Return the scene id of the only body that matches a name."""
     return sim.scene[entity].index.bodies.ids[link_id(sim, entity, body)]
 
 
 def link_id(sim: SteppingHost, entity: str, body: str) -> int:
-    """The id within the entity of the one body of that name."""
+    """Return the id within the entity of the only body that matches a name."""
     found, names = sim.scene[entity].find_bodies(body)
     if len(found) != 1:
         raise InvalidInputError(
-            f"{body!r} matches {len(found)} bodies, {listed(names)}: name one."
+            f"{body!r} matches {len(found)} bodies, {listed(names)}: name exactly one."
         )
     return int(found[0])

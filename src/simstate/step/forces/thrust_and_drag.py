@@ -1,6 +1,6 @@
-"""Force models that ship: thrusters with mass flow, drag, joint targets.
+"""Built-in force models: thrusters with mass flow, drag, joint targets.
 
-All add to the loads that are there, so several act together.
+Thrust and drag add to the current loads, so several models act together.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ if TYPE_CHECKING:
     from simstate.step.stepping_host import SteppingHost
 
 Density: TypeAlias = Callable[[Tensor], Tensor]
-"""The density [kg/m³] at places (num_envs, 3) in world axes [m]; (num_envs,)."""
+"""The density [kg/m³], (num_envs,), at positions (num_envs, 3) in world axes [m]."""
 
 Wind: TypeAlias = Callable[[Tensor, Tensor], Tensor]
-"""The velocity of the air, world axes [m/s], at a time (num_envs,) and at places
-(num_envs, 3) in world axes [m]; (num_envs, 3)."""
+"""The velocity of the air, world axes [m/s], (num_envs, 3), at times (num_envs,) [s]
+and positions (num_envs, 3) in world axes [m]."""
 
 
 @runtime_checkable
 class AirModel(Protocol):
-    """Air with numbers by world, whose methods a drag model takes as functions."""
+    """Air with parameters by world, whose methods are functions for a drag model."""
 
     def attach(self, sim: SteppingHost) -> None:
         """Give every world its rows of the parameters."""
         ...
 
     def density(self, position: Tensor, /) -> Tensor:
-        """Return the density at places; see `Density`."""
+        """Return the density at positions; see `Density`."""
         ...
 
     def wind(self, t: Tensor, position: Tensor, /) -> Tensor:
-        """Return the velocity of the air at places; see `Wind`."""
+        """Return the velocity of the air at positions; see `Wind`."""
         ...
 
     def compiled_air(self, turns: bool) -> CompiledAir | None:
@@ -61,23 +61,23 @@ class AirModel(Protocol):
 
 
 class Thruster(SceneForce):
-    """A force fixed in a body, which may use up the body's mass.
+    """A body-fixed force, which may consume the body's mass.
 
-    All numbers may differ from world to world: a row for each.
+    All parameters may differ between worlds: a row for each.
 
     Args:
         entity: the entity's name.
         body: the body's name in the entity.
         force: at full throttle, body axes [N]; shape (3,).
-        position: where it acts, body axes from the body's origin [m]; shape (3,).
-        mass_flow: how much mass it uses at full throttle [kg/s], ≥ 0; needs an
-            integrator, which then has the masses in its state.
-        throttle: 0 to 1: a number, or a function of time that gives (num_envs,).
-        dry_mass: the body's mass [kg] at which the propellant is used up: there is no
-            thrust from then on. The last step may go below it, by what it burns.
-        jet_damping: adds the moment of the propellant that leaves a turning body, by
-            Thomson's equation: with the flow ṁ, the nozzle at r from the COM, and
-            inertia that falls with the mass, ṁ (I ω / m − r × (ω × r)) [N·m].
+        position: its point of action, from the body's origin, body axes [m]; (3,).
+        mass_flow: mass consumed at full throttle [kg/s], ≥ 0; needs an integrator,
+            which then has the masses in its state.
+        throttle: 0 to 1: a number, or a function of time that returns (num_envs,).
+        dry_mass: the body's mass [kg] without propellant: at or below it there is no
+            thrust. The last step may go below it, by what it burns.
+        jet_damping: True to add the moment of the propellant that leaves a rotating
+            body, by Thomson's equation: with the flow ṁ, the nozzle at r from the COM,
+            and inertia proportional to mass, ṁ (I ω / m − r × (ω × r)) [N·m].
     """
 
     def __init__(
@@ -104,14 +104,14 @@ class Thruster(SceneForce):
             declare("throttle", throttle, at_least=0, at_most=1)
 
     def attach(self, sim: SteppingHost) -> None:
-        """Find the body, and let its mass flow."""
+        """Find the body, and enable the flow of its mass."""
         self._body = body_id(sim, self.entity, self.body)
         super().attach(sim)
         flows = bool(self.parameters["mass_flow"].any())
         if self.jet_damping and not flows:
             raise InvalidInputError(
-                f"jet_damping of the Thruster on {self.body!r} is that of the "
-                "propellant which leaves the body: give it a mass_flow.",
+                f"jet_damping of the Thruster on {self.body!r} needs propellant that "
+                "leaves the body: set mass_flow > 0.",
                 name="jet_damping",
             )
         self._mass_rate = sim.mass_rate if flows else None
@@ -178,19 +178,19 @@ class Thruster(SceneForce):
 
 
 class Drag(SceneForce):
-    """−½ ρ (C_d A) |v| v at a body's COM, for its velocity v against the air.
+    """Drag −½ ρ (C_d A) |v| v at a body's COM, with its velocity v relative to the air.
 
-    In a `MovingFrame` the velocity and the place are those against the world. All
-    numbers may differ from world to world: a row for each.
+    In a `MovingFrame`, velocity and position are those relative to the world. All
+    parameters may differ between worlds: a row for each.
 
     Args:
         entity: the entity's name.
         body: the body's name in the entity.
         area: drag coefficient times area, C_d A [m²].
         density: ρ [kg/m³]; a number, or a function of the COM's position (num_envs, 3)
-            in world axes that gives (num_envs,).
+            in world axes [m] that returns (num_envs,).
         wind: velocity of the air, world axes [m/s]; shape (3,), or a function of time
-            and the COM's position that gives (num_envs, 3).
+            and the COM's position that returns (num_envs, 3).
     """
 
     def __init__(
@@ -205,16 +205,16 @@ class Drag(SceneForce):
         declare = self.parameters.declare
         declare("area", area, unit="m²", more_than=0)
         self.density = density if callable(density) else None
-        """The function that gives the density; None: it is a parameter."""
+        """The function that returns the density; None if it is a parameter."""
         self.wind = wind if callable(wind) else None
-        """The function that gives the air's velocity; None: it is a parameter."""
+        """The function that returns the air's velocity; None if it is a parameter."""
         if not callable(density):
             declare("density", density, unit="kg/m³", at_least=0)
         if not callable(wind):
             declare("wind", wind, 3, unit="m/s")
 
     def attach(self, sim: SteppingHost) -> None:
-        """Find the body; let the air, if it has numbers by world, take them along."""
+        """Find the body; attach the air, if it has parameters by world."""
         self._body = body_id(sim, self.entity, self.body)
         self._link = link_id(sim, self.entity, self.body)
         super().attach(sim)
@@ -236,7 +236,7 @@ class Drag(SceneForce):
         return CompiledForce(core.LoadKind.DRAG, [self._body], numbers, frame=frame)
 
     def _compiled_in_air(self, frame: MovingFrame | None) -> CompiledForce | None:
-        """Return the drag for the core if an `AirModel` gives density and wind."""
+        """Return the drag for the core if an `AirModel` provides density and wind."""
         air = getattr(self.density, "__self__", None)
         if not isinstance(air, AirModel) or self.density != air.density:
             return None
@@ -275,12 +275,12 @@ class Drag(SceneForce):
 
 
 class JointTargets(SceneForce):
-    """Targets of joints as functions of time, in the same evaluation.
+    """Joint targets as functions of time, set at every evaluation of the dynamics.
 
     Args:
         entity: the entity's name.
         joints: names or regular expressions.
-        position: gives targets of (num_envs, joints) [rad or m] from the time.
+        position: returns position targets [rad or m] for times; (num_envs, joints).
         velocity: the same for velocities [rad/s or m/s].
         effort: the same for efforts [N·m or N].
     """
@@ -297,7 +297,7 @@ class JointTargets(SceneForce):
         self.position, self.velocity, self.effort = position, velocity, effort
         if position is None and velocity is None and effort is None:
             raise InvalidInputError(
-                "JointTargets needs a position, a velocity or an effort to command."
+                "JointTargets needs at least one of position, velocity and effort."
             )
 
     def attach(self, sim: SteppingHost) -> None:

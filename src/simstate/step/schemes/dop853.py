@@ -118,7 +118,7 @@ E5 = (
     0.08192320648511571,
     -0.022355307863886294,
 )
-"""Error weights against order 5."""
+"""Error weights relative to order 5."""
 E3 = (
     -0.18980075407240762,
     0.0,
@@ -133,4 +133,4 @@ E3 = (
     0.20136540080403034,
     0.02265179219836082,
 )
-"""Error weights against order 3."""
+"""Error weights relative to order 3."""

@@ -1,8 +1,8 @@
-"""The ready-made deterministic schemes: a class and its coefficients each.
+"""The built-in deterministic schemes: a class and its coefficients each.
 
-A scheme is data: one loop (`stepper.py`, in C `engine/core/`) runs them all. To add
-one, write its tableau, which is checked when it is built, and a class next to it; or,
-without either, use `Explicit(Tableau(…))` and `Adaptive(Tableau(…))`.
+A scheme is data: one loop (`runge_kutta_stepper.py`, in C `engine/core/`) runs them
+all. To add one, write its tableau, which is checked when it is created, and a class
+next to it; or use `Explicit(Tableau(…))` and `Adaptive(Tableau(…))` directly.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from simstate.step.schemes.tableau import Tableau
 class Euler(Explicit):
     """Forward Euler: order 1, one stage.
 
-    For comparison: it gains energy, and a step of half the length halves the error.
+    For comparison: it gains energy, and halving the step only halves the error.
     MuJoCo's own stepper (`integrator=None`) is semi-implicit, and stable where this one
     is not.
     """
@@ -53,7 +53,7 @@ _MIDPOINT = Tableau("Midpoint", a=((), (1 / 2,)), b=(0.0, 1.0), order=2)
 class Midpoint(Explicit):
     """The explicit midpoint scheme: order 2, two stages; also modified Euler.
 
-    Only the middle of the step counts, which suits loads that jump at its ends.
+    Loads are applied as of the middle of the step, which suits jumps at its ends.
     """
 
     tableau: Tableau = field(default=_MIDPOINT, init=False)
@@ -78,8 +78,8 @@ class RK4(Explicit):
     tableau: Tableau = field(default=_RK4, init=False)
 
 
-# Steps that meet a tolerance. The solution of the first order named is accepted, the
-# second gives the error.
+# Adaptive steps. The solution of the first order named is accepted, the second
+# estimates the error.
 
 
 def _less(b: tuple[float, ...], embedded: tuple[float, ...]) -> tuple[float, ...]:
@@ -130,8 +130,8 @@ _RKF45 = Tableau(
 class RKF45(Adaptive):
     """Fehlberg's pair: order 5 with 4, six stages.
 
-    To compare with those who have it (Basilisk, which accepts the solution of order 4);
-    DP54 has the smaller error for the same number of evaluations.
+    For comparison with Basilisk, which accepts the solution of order 4. DP54 has a
+    smaller error for the same number of evaluations.
     """
 
     tableau: Tableau = field(default=_RKF45, init=False)
@@ -228,8 +228,8 @@ _RKF78 = Tableau(
 class RKF78(Adaptive):
     """Fehlberg's pair: order 8 with 7, thirteen stages.
 
-    To compare with those who have it; DOP853 estimates its error better. Where a load
-    depends on time alone, the two solutions coincide and the error is not seen.
+    For comparison with other tools; DOP853 estimates its error better. If a load
+    depends only on time, the two solutions coincide and no error is detected.
     """
 
     tableau: Tableau = field(default=_RKF78, init=False)
@@ -250,8 +250,8 @@ _DOP853 = Tableau(
 class DOP853(Adaptive):
     """Dormand and Prince's scheme: order 8 with 5 and 3, twelve stages.
 
-    Two estimates of the error damp each other. The choice for tolerances of 1e-9 and
-    tighter: orbits, and truths to compare with.
+    The error estimate combines two embedded solutions. Use it for tolerances of 1e-9
+    and tighter: orbits and reference solutions.
     """
 
     tableau: Tableau = field(default=_DOP853, init=False)
@@ -261,11 +261,11 @@ SCHEMES: dict[str, type[Explicit]] = {
     scheme.__name__.lower(): scheme
     for scheme in (Euler, Heun, Midpoint, RK4, BS32, RKF45, DP54, RKF78, DOP853)
 }
-"""The ready-made deterministic schemes by name in lower case."""
+"""The built-in deterministic schemes by name in lower case."""
 
 
 def scheme(name: str, attitude: AttitudeMode = "lie", **options: Any) -> Explicit:
-    """The ready-made scheme of that name ("rk4", "dp54", …); case does not matter."""
+    """Return the built-in scheme of a name ("rk4", "dp54", …), ignoring case."""
     instance_of("The name of a scheme", name, str)
     found = SCHEMES.get(name.lower())
     if found is None:
@@ -273,7 +273,7 @@ def scheme(name: str, attitude: AttitudeMode = "lie", **options: Any) -> Explici
     if options and not issubclass(found, Adaptive):
         adaptive = [x.__name__ for x in SCHEMES.values() if issubclass(x, Adaptive)]
         raise InvalidInputError(
-            f"{found.__name__} has fixed steps and takes no {', '.join(options)}; "
+            f"{found.__name__} has fixed steps and no option {', '.join(options)}; "
             f"adaptive schemes are {', '.join(adaptive)}.",
             name=found.__name__,
         )

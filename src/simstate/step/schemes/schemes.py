@@ -19,22 +19,22 @@ ATTITUDE_MODES: tuple[AttitudeMode, ...] = ("lie", "high_order", "manifold")
 class Explicit:
     """A Runge-Kutta scheme with fixed steps of the model's time step.
 
-    It advances positions, velocities, activations, flowing masses and processes
-    together: all of them are of the same instant at every stage, and force models are
-    evaluated at each. What is written between calls of `step` (controls, applied
-    forces, parameters) holds for all stages. After a step everything that
-    is read is of the new state, accelerations too.
+    It advances positions, velocities, activations, variable masses and processes
+    together: at every stage all of them have the same time, and force models are
+    evaluated. Values written between calls of `step` (controls, applied forces,
+    parameters) hold for all stages. After a step all reads, including accelerations,
+    are those of the new state.
 
-    Attitude, of every free and ball joint:
+    Attitude modes, for all free and ball joints:
 
-    - "lie": the stages live in the rotation vector from the step's start
-      (Munthe-Kaas). Full order, unit length by construction, exact for a constant
-      angular velocity. A step should turn a body by less than half a turn.
-    - "high_order": the four components of the quaternion are integrated like numbers
+    - "lie": the stages are rotation vectors relative to the start of the step
+      (Munthe-Kaas). Full order, unit norm by construction, exact for a constant
+      angular velocity. A step should rotate a body by less than half a turn.
+    - "high_order": the four components of the quaternion are integrated separately
       and normalised. Full order.
-    - "manifold": one rotation by the stage-averaged rate, as MuJoCo 3's own RK4 does:
-      RK4 then gives its bits (but for `filterexact` activations, which MuJoCo advances
-      by a separate formula). Second order in attitude, whatever the scheme.
+    - "manifold": one rotation by the stage-averaged rate, as in MuJoCo 3's own RK4:
+      RK4 is then bit-identical (except for `filterexact` activations, which MuJoCo
+      advances by a separate formula). Second order in attitude for every scheme.
     """
 
     tableau: Tableau
@@ -44,7 +44,7 @@ class Explicit:
         if not isinstance(self.tableau, Tableau):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInputError(
                 f"tableau must be a Tableau, got {type(self.tableau).__name__}: "
-                "Explicit(Tableau(name, a, b, order)), or a ready one such as RK4().",
+                "use Explicit(Tableau(name, a, b, order)), or a built-in one, RK4().",
                 name="tableau",
             )
         if self.attitude not in ATTITUDE_MODES:
@@ -58,31 +58,30 @@ class Explicit:
 
 @dataclass(frozen=True)
 class Adaptive(Explicit):
-    """A Runge-Kutta pair whose steps, world by world, meet a tolerance.
+    """A Runge-Kutta pair that adapts the steps of each world to a tolerance.
 
-    `sim.step(n)` ends at exactly n time steps later and takes as many internal steps
-    as the tolerances ask for; the solution of higher order is accepted, and the step
-    size is remembered from call to call. The error of an attitude is a rotation
-    vector [rad].
+    `sim.step(n)` ends exactly n time steps later and takes as many internal steps as
+    the tolerances require. The solution of higher order is accepted, and the step size
+    is kept between calls. The error of an attitude is a rotation vector [rad].
 
-    A contact or a limit that begins within a step is located: the step ends there, to
-    1e-11 s, and the next one starts in contact. Steps are also short enough that no
-    geom passes through another. Where nothing can touch, neither has a cost.
+    The start of a contact or of an active limit within a step is located: the step
+    ends there, to 1e-11 s, and the next one starts in contact. Steps are also short
+    enough that no geom passes through another. This is free if nothing can touch.
 
     Args:
         tableau: a scheme with an embedded one (`b_error`).
-        attitude: "lie" or "high_order"; the error of "manifold" cannot be seen by an
-            embedded scheme.
-        atol: absolute tolerance: one for every number in its own unit, or by what the
-            numbers are: {"position": 1e-3, "attitude": 1e-8}. Kinds are position,
-            attitude, velocity and rate (of free and ball joints), joint and joint_rate
-            (of hinges and slides), activation, mass, process, and processes by their
-            names; qpos and qvel stand for their kinds. Those left out have the
+        attitude: "lie" or "high_order"; an embedded scheme cannot estimate the error
+            of "manifold".
+        atol: absolute tolerance: one for all values in their units, or by kind:
+            {"position": 1e-3, "attitude": 1e-8}. The kinds are position, attitude,
+            velocity and rate (of free and ball joints), joint and joint_rate (of
+            hinges and slides), activation, mass, process, and processes by their
+            names; qpos and qvel denote all of their kinds. Other kinds have the
             defaults of `simstate.step.schemes.tolerances.ABSOLUTE`.
-        rtol: relative tolerance, likewise; attitudes are relative to 1 rad. 1e-6 where
-            none is given.
-        max_step: no step is longer than this [s].
-        min_step: a step that would have to be shorter to meet the tolerance raises [s].
+        rtol: relative tolerance, likewise; attitudes are relative to 1 rad. The default
+            is 1e-6.
+        max_step: the maximum step [s].
+        min_step: the minimum step [s]; a tolerance that requires less raises an error.
         contact_timestep: the time step that limits the stiffness of contacts, limits
             and other constraints [s]: MuJoCo softens a `solref` whose time constant is
             below twice this. None: the model's time step, but at most 0.002 s.
@@ -104,9 +103,9 @@ class Adaptive(Explicit):
             )
         if self.attitude == "manifold":
             raise InvalidInputError(
-                'attitude="manifold" is second order whatever the scheme, and the '
-                "embedded solution does not see its error, so a tolerance would not "
-                'hold. Use attitude="lie" or "high_order".',
+                'attitude="manifold" is second order in every scheme, and the embedded '
+                "solution cannot estimate its error, so a tolerance would not hold. "
+                'Use attitude="lie" or "high_order".',
                 name="attitude",
             )
         check_tolerance("atol", self.atol)
@@ -117,7 +116,7 @@ class Adaptive(Explicit):
             number("contact_timestep", self.contact_timestep, more_than=0, unit="s")
         if not self.min_step < self.max_step:
             raise InvalidInputError(
-                f"min_step < max_step is needed, got min_step={self.min_step} and "
-                f"max_step={self.max_step}.",
+                f"min_step must be less than max_step, got min_step={self.min_step} "
+                f"and max_step={self.max_step}.",
                 name="min_step",
             )

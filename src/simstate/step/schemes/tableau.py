@@ -1,4 +1,4 @@
-"""A Runge-Kutta scheme as data: its Butcher tableau, checked when it is built."""
+"""A Runge-Kutta scheme as data: its Butcher tableau, checked when it is created."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Tableau:
     """An explicit Runge-Kutta scheme.
 
     Stage i is evaluated at `y + h Σ_j a[i][j] k_j`, and the step ends at
-    `y + h Σ_j b[j] k_j`. Building one checks that it is explicit, that its numbers fit
-    together, and that it meets the conditions of its order: all of them up to the
-    fourth, those of quadrature beyond.
+    `y + h Σ_j b[j] k_j`. The constructor checks that the scheme is explicit, that its
+    shapes agree, and that it meets the order conditions: all of them up to order four,
+    those of quadrature beyond.
     """
 
     name: str
@@ -31,11 +31,11 @@ class Tableau:
     order: int
     """The order of that solution."""
     b_error: Sequence[float] | None = None
-    """b less the weights of the embedded solution: gives the error estimate."""
+    """b minus the weights of the embedded solution: the weights of the error."""
     error_order: int = 0
     """The order of the embedded solution."""
     b_error_low: Sequence[float] | None = None
-    """A second, coarser estimate that damps the first, as DOP853 has it."""
+    """A second, coarser estimate that damps the first, as in DOP853."""
 
     def __post_init__(self) -> None:
         rows = all_of(f"a of tableau {self.name!r}", self.a, object)
@@ -58,7 +58,7 @@ class Tableau:
 
     @cached_property
     def c(self) -> tuple[float, ...]:
-        """When each stage is evaluated, as a part of the step."""
+        """Times of the stages, as fractions of the step."""
         return tuple(math.fsum(row) for row in self.a)
 
     @property
@@ -73,14 +73,14 @@ class Tableau:
 
 
 def _check_shape(tableau: Tableau) -> None:
-    """Raise unless the numbers make an explicit scheme."""
+    """Raise unless the coefficients define an explicit scheme."""
     stages = len(tableau.b)
     lengths = [len(row) for row in tableau.a]
     if not stages or lengths != list(range(stages)):
         raise InvalidInputError(
-            f"Tableau {tableau.name!r}: row i of a must have i weights (only stages "
-            f"before it: the scheme is explicit) and b as many as there are rows. Got "
-            f"rows of {lengths} weights and {stages} in b.",
+            f"Tableau {tableau.name!r}: row i of a must have i weights, since the "
+            f"scheme is explicit, and b as many as there are rows. Got rows of "
+            f"{lengths} weights and {stages} in b.",
             name="a",
         )
     for name in ("b_error", "b_error_low"):
@@ -93,7 +93,8 @@ def _check_shape(tableau: Tableau) -> None:
             )
     if tableau.b_error is not None and not any(tableau.b_error):
         raise InvalidInputError(
-            f"Tableau {tableau.name!r}: b_error is all zero, so every step would pass."
+            f"Tableau {tableau.name!r}: b_error is zero, so every step would pass.",
+            name="b_error",
         )
     if tableau.b_error is not None and not 1 <= tableau.error_order < tableau.order:
         raise InvalidInputError(
@@ -107,7 +108,7 @@ def _check_shape(tableau: Tableau) -> None:
 def _check_order(tableau: Tableau) -> None:
     """Raise unless the weights meet the conditions of the stated order."""
     stages = tableau.num_stages
-    # An explicit scheme needs a stage for each order, and from five on more of them.
+    # An explicit scheme needs as many stages as its order, and more from order five.
     if not 1 <= tableau.order <= (stages if stages < 5 else stages - 1):
         raise InvalidInputError(
             f"Tableau {tableau.name!r}: no explicit scheme of {stages} stages has "
@@ -134,7 +135,7 @@ def _require(tableau: Tableau, name: str, b: Sequence[float], order: int) -> Non
 def _conditions(
     tableau: Tableau,
 ) -> list[tuple[int, str, Sequence[float], float]]:
-    """The conditions Σ b_i w_i = value up to order four: order, text, w, value."""
+    """Return the conditions Σ b_i w_i = value, as (order, text, w, value)."""
     c = tableau.c
 
     def weighted_by_a(values: Sequence[float]) -> list[float]:

@@ -1,4 +1,4 @@
-"""Tolerances of adaptive schemes, by what a number is: metres are not radians."""
+"""Tolerances of adaptive schemes, by kind of value: positions, attitudes, rates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simstate.engine.core import Failure
 from simstate.world.invalid_values import describe_element
 
 Tolerance: TypeAlias = "float | Mapping[str, float] | None"
-"""One for every number in its own unit, or by kind; None: the defaults."""
+"""One for all values in their units, or by kind; None: the defaults."""
 
 ABSOLUTE: dict[str, float] = {
     "position": 1e-6,
@@ -26,41 +26,41 @@ ABSOLUTE: dict[str, float] = {
     "mass": 1e-6,
     "process": 1e-6,
 }
-"""Absolute tolerances by kind, where none are given: m, rad, m/s, rad/s, rad or m,
-rad/s or m/s, the activation's unit, kg, and a process's own. Ten metres from its origin
-a body that turns by 1e-7 rad moves by 1e-6 m."""
+"""Default absolute tolerances by kind: m, rad, m/s, rad/s, rad or m, rad/s or m/s, the
+activation's unit, kg, and the process's unit. A rotation by 1e-7 rad moves a point at
+a distance of 10 m by 1e-6 m."""
 RELATIVE = 1e-6
-"""Relative tolerance of every kind, where none is given."""
+"""Default relative tolerance of every kind."""
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "qpos": ("position", "attitude", "joint"),
     "qvel": ("velocity", "rate", "joint_rate"),
     "act": ("activation",),
 }
-"""The kinds of a field of MuJoCo, which may be named for all of them."""
+"""The kinds of a field of MuJoCo, whose name denotes all of them."""
 
 
 def check_tolerance(name: str, given: Tolerance) -> None:
-    """Raise unless every tolerance is a number above zero."""
+    """Raise unless every tolerance is a finite number above zero."""
     values = given if isinstance(given, Mapping) else {"": given}
     for key, value in values.items():
         if given is not None and not 0 < _as_number(value) < math.inf:
             where = f" for {key}" if key else ""
             raise InvalidInputError(
-                f"{name} must be a number > 0, got {value!r}{where}.", name=name
+                f"{name} must be finite and > 0, got {value!r}{where}.", name=name
             )
 
 
 def check_kinds(given: Tolerance, processes: Iterable[str]) -> None:
-    """Raise at a kind that there is not."""
+    """Raise if a kind is unknown."""
     known = [*ABSOLUTE, *GROUPS, *processes]
     for name in given if isinstance(given, Mapping) else ():
         if name not in known:
-            raise unknown_name("kind of number with a tolerance", name, known)
+            raise unknown_name("kind of value with a tolerance", name, known)
 
 
 def tolerance(given: Tolerance, kind: str, defaults: Mapping[str, float]) -> float:
-    """The tolerance of a kind, or of a process by its name."""
+    """Return the tolerance of a kind, or of a process by its name."""
     default = defaults.get(kind, defaults["process"])
     if given is None:
         return default
@@ -110,7 +110,7 @@ def tolerances_of(
 
 
 def _as_number(value: object) -> float:
-    """A number of any library's type; NaN for what is none."""
+    """Return a number of any type as a float; NaN for anything else."""
     if isinstance(value, bool | str):
         return math.nan
     try:
@@ -125,14 +125,14 @@ def tolerance_error(
     """Return the error for worlds that cannot continue, describing the first.
 
     Args:
-        model: the scene's.
+        model: the scene's model.
         scheme: the scheme's name.
-        worlds: which cannot.
-        step: what the first would need [s].
-        first: why it could not.
+        worlds: the ids of these worlds.
+        step: the step that the first would need [s].
+        first: the reason why it could not continue.
     """
     field = "qvel" if first.block == "qpos" else first.block
-    where = f"{first.block}[{first.element}]"
+    where = element = f"{first.block}[{first.element}]"
     if field == "mass":
         body = model.body(first.element).name
         where = f"the mass of body {body or first.element!r}"
@@ -142,8 +142,8 @@ def tolerance_error(
         f"{scheme} cannot meet its tolerance in world {worlds[0]} at t = "
         f"{first.time:.9g} s: it would need a step of {step:.3g} s, because with "
         f"{first.step:.3g} s the error of {where} was {first.error:.3g} times its "
-        "tolerance. Loads that jump need fixed steps (RK4) or integrator=None; "
-        "otherwise raise atol and rtol, or lower min_step. The state is as it was "
-        "before the step."
+        "tolerance. Discontinuous loads need fixed steps (RK4) or integrator=None; "
+        "otherwise raise atol and rtol, or lower min_step. The state from before the "
+        "step was restored."
     )
-    return IntegrationError(message, worlds, name=where)
+    return IntegrationError(message, worlds, name=element)

@@ -1,7 +1,7 @@
-"""The order conditions of stochastic Runge-Kutta schemes, as their authors give them.
+"""The order conditions of stochastic Runge-Kutta schemes, as published.
 
-A condition is an order from which on it is needed, its text, its value and the value
-that it must have. e is the vector of ones, and products of vectors are by component.
+A condition is the order from which it is required, its text, its value and the value
+that it must have. e is the vector of ones, and products of vectors are element-wise.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def check_order(tableau: StochasticTableau) -> None:
 
 
 class _Weights:
-    """The arrays of a tableau under the names that the literature gives them."""
+    """The arrays of a tableau under their names in the literature."""
 
     def __init__(self, tableau: StochasticTableau) -> None:
         self._tableau = tableau
@@ -49,22 +49,22 @@ class _Weights:
         self.a0, self.a1 = tableau.matrix(tableau.a0), tableau.matrix(tableau.a1)
 
     def b(self, group: str, variable: str) -> Array:
-        """The matrix of a variable; zero if it has none."""
+        """Return the matrix of a variable; zero if it has none."""
         return self._tableau.matrix(getattr(self._tableau, group).get(variable, ()))
 
     def beta(self, variable: str, group: str = "beta") -> Array:
-        """The weights of a variable; zero if it has none."""
+        """Return the weights of a variable; zero if it has none."""
         rows = getattr(self._tableau, group)
         return np.array(rows.get(variable, np.zeros(len(self.e))), dtype=float)
 
     @property
     def c1(self) -> Array:
-        """When noise stages are."""
+        """Times of the noise stages, as fractions of the step."""
         return np.array(self._tableau.c1)
 
 
 def _sri(tableau: StochasticTableau) -> list[Condition]:
-    """Rößler (2010), strong order 1.5 for scalar and diagonal noise."""
+    """Return conditions of strong order 1.5 for diagonal noise; Rößler (2010)."""
     w = _Weights(tableau)
     e, alpha = w.e, w.alpha
     betas = [w.beta(name) for name in ("I", "II", "I0", "III")]
@@ -92,7 +92,7 @@ def _sri(tableau: StochasticTableau) -> list[Condition]:
 
 
 def _sra(tableau: StochasticTableau) -> list[Condition]:
-    """Rößler (2010), strong order 1.5 for additive noise."""
+    """Return the conditions of strong order 1.5 for additive noise; Rößler (2010)."""
     w = _Weights(tableau)
     e, alpha, b0e = w.e, w.alpha, w.b("b0", "I0") @ w.e
     beta1, beta2 = w.beta("I"), w.beta("I0")
@@ -109,9 +109,10 @@ def _sra(tableau: StochasticTableau) -> list[Condition]:
 
 
 def _ri(tableau: StochasticTableau) -> list[Condition]:
-    """Rößler (2009), weak order 2 for Itô equations; those with A2 = 0 are left out.
+    """Return the conditions of weak order 2 for Itô equations; Rößler (2009).
 
-    A tableau without mixed stages meets those of sources that do not mix.
+    Conditions that vanish with A2 = 0 are omitted, as are those of mixed stages if the
+    tableau has none.
     """
     w = _Weights(tableau)
     e, alpha, a1 = w.e, w.alpha, w.a1
@@ -178,7 +179,10 @@ def _ri(tableau: StochasticTableau) -> list[Condition]:
 
 
 def _rs(tableau: StochasticTableau) -> list[Condition]:
-    """Rößler (2007), weak order 2 for Stratonovich equations, with A2 = 0."""
+    """Return the conditions of weak order 2 for Stratonovich equations with A2 = 0.
+
+    From Rößler (2007).
+    """
     w = _Weights(tableau)
     e, alpha, a1 = w.e, w.alpha, w.a1
     b0, b1, b3 = w.b("b0", "I"), w.b("b1", "I"), w.b("b1_other", "I")
@@ -242,7 +246,7 @@ def _rs(tableau: StochasticTableau) -> list[Condition]:
 
 
 def _w2ito(tableau: StochasticTableau) -> list[Condition]:
-    """Weak order 2 with Tang and Xiao's variables: the moments of one step."""
+    """Return conditions of weak order 2 with Tang and Xiao's variables: moments."""
     w = _Weights(tableau)
     e, alpha = w.e, w.alpha
     b0e, b1, b2 = w.b("b0", "I") @ e, w.b("b1", "xi"), w.b("b1_other", "IJ")
@@ -272,9 +276,9 @@ _NORMAL_MOMENTS = (1.0, 0.0, 1.0, 0.0, 3.0, 0.0, 15.0, 0.0, 105.0, 0.0, 945.0)
 
 
 def _sie(tableau: StochasticTableau) -> list[Condition]:
-    """Weak order 2 with powers of a normal increment N √h: the moments of one step.
+    """Return conditions of weak order 2 with powers of a normal increment N √h.
 
-    Of noise stage i, p_i is the displacement along g and w_i the weight, both
+    In noise stage i, p_i is the displacement along g and w_i the weight, both
     polynomials in N; q is the displacement of the second drift stage.
     """
     w = _Weights(tableau)
@@ -287,7 +291,7 @@ def _sie(tableau: StochasticTableau) -> list[Condition]:
     late = w.a1 @ e
 
     def total(*kinds: list[list[float]], power: int = 0) -> float:
-        """E[N^power Σ_i of the product of the polynomials of stage i]."""
+        """Return E[N^power Σ_i Π polynomials of stage i]."""
         result = 0.0
         for factors in zip(*kinds, strict=True):
             product = np.array([1.0])
@@ -327,7 +331,7 @@ _EVEN = ("root_h", "I^2")
 
 
 def _square(polynomials: list[list[float]]) -> float:
-    """E[(Σ_i polynomial_i)²] for a standard normal argument."""
+    """Return E[(Σ_i polynomial_i)²] for a standard normal argument."""
     whole = np.sum(np.array(polynomials), axis=0)
     squared = np.convolve(whole, whole)
     return float(squared @ _NORMAL_MOMENTS[: len(squared)])

@@ -16,7 +16,7 @@ Vector = list[Tensor]
 
 
 class StochasticDynamics(Protocol):
-    """dx = f dt + Σ_k g_k dW_k about the state at the start of a step."""
+    """The equation dx = f dt + Σ_k g_k dW_k, relative to the start of a step."""
 
     @property
     def num_sources(self) -> int:
@@ -24,15 +24,15 @@ class StochasticDynamics(Protocol):
         ...
 
     def zero(self) -> Vector:
-        """No displacement."""
+        """Return a displacement of zero."""
         ...
 
     def drift(self, at: Vector, c: float) -> Vector:
-        """f at a displaced state, at the time of part c of the step."""
+        """Return f at a displaced state, at fraction c of the step."""
         ...
 
     def diffusion(self, at: Vector, c: float) -> list[Vector]:
-        """g_k there for each source k."""
+        """Return g_k there for each source k."""
         ...
 
 
@@ -43,7 +43,7 @@ class StochasticStep:
         tableau: the scheme; `StochasticTableau` has the formulas.
         h: the step [s].
         variables: the random variables of this step.
-        dynamics: what f and g are.
+        dynamics: the functions f and g.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class StochasticStep:
         self._noises: list[list[Vector]] = []  # by source and stage
 
     def displacement(self) -> Vector:
-        """Go through the stages, and give the displacement of the whole step."""
+        """Evaluate the stages, and return the displacement of the step."""
         tableau = self._tableau
         needs_drift, needs_noise = tableau.needed
         self._drifts, self._noises = [], [[] for _ in self._sources]
@@ -87,12 +87,12 @@ class StochasticStep:
         return move
 
     def _pair(self, k: int, other: int) -> dict[str, Tensor]:
-        """The variables of place k and another source; shape (num_envs,) each."""
+        """Return the variables of sources k and `other`; shape (num_envs,) each."""
         pair = self._variables.pair
         return {name: value[:, k, other] for name, value in pair.items()}
 
     def _of_drifts(self, row: Row) -> Vector:
-        """h Σ_j row_j f(H⁰_j)."""
+        """Return h Σ_j row_j f(H⁰_j)."""
         total = self._dynamics.zero()
         for weight, drift in zip(row, self._drifts, strict=False):
             if weight:
@@ -101,7 +101,7 @@ class StochasticStep:
         return total
 
     def _drift_stage(self, i: int) -> Vector:
-        """f at stage i; that of the first stage where the two are at one place."""
+        """Return f at stage i; that of the first stage if their states are equal."""
         tableau = self._tableau
         if tableau.repeats_first(i):
             return self._drifts[0]
@@ -124,7 +124,7 @@ class StochasticStep:
         return result
 
     def _add_mixed(self, move: Vector) -> None:
-        """Add what the mixed stages give, each at a place for every source."""
+        """Add the mixed stages, each at a separate state for every source."""
         tableau = self._tableau
         for i in range(tableau.num_stages):
             own = {name: row[i : i + 1] for name, row in tableau.mixed.items()}
@@ -140,7 +140,7 @@ class StochasticStep:
                         _add(move, pair, self._pair(k, other), [found[other]])
 
     def _mixed_stage(self, i: int, k: int) -> list[Vector]:
-        """g at mixed stage i, at the place of source k."""
+        """Return g at mixed stage i, at the state of source k."""
         tableau = self._tableau
         moves = _moves(tableau.b2, i) or _moves(tableau.b2_other, i)
         if not moves and tableau.c1[0] == 0 and tableau.needed[1][0]:
@@ -157,7 +157,7 @@ class StochasticStep:
         pair: Mapping[str, Rows],
         i: int,
     ) -> None:
-        """Displace the place of source k by its own noise and by that of others."""
+        """Displace the state of source k by its own noise and by that of others."""
         _add(at, _row(own, i), self._own[k], self._noises[k])
         for other in self._sources if _moves(pair, i) else ():
             if other != k:
@@ -165,7 +165,7 @@ class StochasticStep:
 
 
 def _row(group: Mapping[str, Rows], i: int) -> dict[str, Row]:
-    """Row i of each variable's matrix."""
+    """Return row i of each variable's matrix."""
     return {name: rows[i] for name, rows in group.items()}
 
 
@@ -180,7 +180,7 @@ def _add(
     variables: Mapping[str, Tensor],
     stages: Sequence[Vector],
 ) -> None:
-    """total += Σ_j (Σ_V row[V]_j V) · stage_j, with V by world; shape (num_envs,)."""
+    """Add Σ_j (Σ_V row[V]_j V) · stage_j to total, with V by world; (num_envs,)."""
     for j, stage in enumerate(stages):
         parts = [
             row[j] * variables[name]

@@ -1,4 +1,4 @@
-"""A stochastic Runge-Kutta scheme as data: its tableau, checked when it is built."""
+"""A stochastic Runge-Kutta scheme as data: its tableau, checked when it is created."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Row = Sequence[float]
 Rows = Sequence[Row]
 
 Variables = Literal["gaussian", "platen", "three-point", "stratonovich", "tang-xiao"]
-"""Which random variables a scheme uses; `sde_variables` has their definitions."""
+"""The random variables of a scheme, which `sde_variables` defines."""
 
 Conditions = Literal["SRI", "SRA", "RI", "RS", "W2Itô", "SIE"]
-"""Whose order conditions a tableau meets; `sde_conditions` has them."""
+"""The order conditions that a tableau meets, which `sde_conditions` defines."""
 
 _GAUSSIAN = ("root_h", "I", "II", "I0", "III", "I^2", "I^3")
 NAMES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
@@ -47,9 +47,9 @@ def _no_weights() -> dict[str, Row]:
 class StochasticTableau:
     """An explicit stochastic Runge-Kutta scheme for any number of noise sources.
 
-    A source k has random variables V_k, and V_kl with each other source l;
-    all are in √s, and a tableau weighs them by name. With sums over the earlier stages
-    j and over the variables V that are named:
+    A source k has random variables V_k, and V_kl with each other source l [√s]. A
+    tableau has weights for them by name. With sums over the earlier stages j and over
+    the named variables V:
 
     - drift:  H⁰_i = x + h a0_ij f(H⁰_j) + Σ_k V_k b0[V]_ij g_k(Hᵏ_j)
     - noise:  Hᵏ_i = x + h a1_ij f(H⁰_j) + V_k b1[V]_ij g_k(Hᵏ_j)
@@ -58,8 +58,8 @@ class StochasticTableau:
     - the step:  x + h alpha_i f(H⁰_i) + Σ_k V_k beta[V]_i g_k(Hᵏ_i)
       + Σ_k V_k mixed[V]_i g_k(Ĥᵏ_i) + Σ_{l≠k} V_kl mixed_other[V]_i g_l(Ĥᵏ_i)
 
-    Mixed stages come after all others, are at the step's start in time, and fall away
-    where there is one source. Building a tableau checks that it is explicit and that
+    Mixed stages follow all others, have the time of the step's start, and are omitted
+    with a single source. The constructor checks that the tableau is explicit and that
     it meets the conditions of its order.
     """
 
@@ -80,7 +80,7 @@ class StochasticTableau:
     mixed: Mapping[str, Row] = field(default_factory=_no_weights)
     mixed_other: Mapping[str, Row] = field(default_factory=_no_weights)
     c1_given: Row | None = None
-    """When noise stages are, as parts of the step; the row sums of a1 if left out."""
+    """Times of the noise stages, as fractions of the step; None: row sums of a1."""
 
     def __post_init__(self) -> None:
         _check_shape(self)
@@ -93,12 +93,12 @@ class StochasticTableau:
 
     @cached_property
     def c0(self) -> tuple[float, ...]:
-        """When each drift stage is, as a part of the step."""
+        """Times of the drift stages, as fractions of the step."""
         return tuple(math.fsum(row) for row in self.a0)
 
     @cached_property
     def c1(self) -> tuple[float, ...]:
-        """When each noise stage is, as a part of the step."""
+        """Times of the noise stages, as fractions of the step."""
         if self.c1_given is not None:
             return tuple(self.c1_given)
         return tuple(math.fsum(row) for row in self.a1)
@@ -109,7 +109,7 @@ class StochasticTableau:
         return bool(self.mixed or self.mixed_other)
 
     def matrix(self, rows: Rows) -> NDArray[np.float64]:
-        """Rows as a square matrix; shape (stages, stages)."""
+        """Return rows as a square matrix; shape (stages, stages)."""
         result = np.zeros((self.num_stages, self.num_stages))
         for i, row in enumerate(rows):
             result[i, : len(row)] = row
@@ -117,7 +117,7 @@ class StochasticTableau:
 
     @cached_property
     def needed(self) -> tuple[tuple[bool, ...], tuple[bool, ...]]:
-        """Which drift and which noise stages anything depends on; (stages,) each."""
+        """Masks of the drift and noise stages that the step uses; (stages,) each."""
         a0, a1 = self.matrix(self.a0) != 0, self.matrix(self.a1) != 0
         b0 = self._any(self.b0)
         b1 = self._any(self.b1) | self._any(self.b1_other)
@@ -138,7 +138,7 @@ class StochasticTableau:
         return result
 
     def repeats_first(self, i: int) -> bool:
-        """Return True if drift stage i is at the position of the first."""
+        """Return True if drift stage i has the state and time of the first."""
         moves = any(self.a0[i]) or any(any(rows[i]) for rows in self.b0.values())
         return i > 0 and not moves and self.c0[i] == self.c0[0]
 
@@ -154,16 +154,16 @@ class StochasticTableau:
         return of_f, of_g
 
     def is_shared(self, i: int) -> bool:
-        """Return True if noise stage i is at one position for all sources."""
+        """Return True if noise stage i has the same state for all sources."""
         own = {name: tuple(rows[i]) for name, rows in self.b1.items() if any(rows[i])}
         other = {
             name: tuple(rows[i]) for name, rows in self.b1_other.items() if any(rows[i])
         }
-        return own == other  # of names that both have, I: the pair's is the source's
+        return own == other  # of "I", which both have: a pair's is the source's
 
 
 def _check_shape(tableau: StochasticTableau) -> None:
-    """Raise unless the numbers make an explicit scheme of the variables that exist."""
+    """Raise unless the weights define an explicit scheme of known variables."""
     one_of("kind of random variables", tableau.variables, NAMES)
     start, stages = f"Stochastic tableau {tableau.name!r}: ", len(tableau.alpha)
     matrices = [("a0", tableau.a0, True), ("a1", tableau.a1, True)]
@@ -176,8 +176,8 @@ def _check_shape(tableau: StochasticTableau) -> None:
         lengths = [len(row) for row in rows]
         if len(rows) != stages or any(map(int.__gt__, lengths, most)):
             raise InvalidInputError(
-                f"{start}{name} must have {stages} rows, and row i weights of the "
-                f"{'stages before it' if explicit else 'stages'}; got rows of "
+                f"{start}{name} must have {stages} rows, with at most "
+                f"{'i' if explicit else stages} weights in row i; got rows of "
                 f"{lengths} weights.",
                 name=name,
             )
@@ -201,7 +201,7 @@ def _check_shape(tableau: StochasticTableau) -> None:
 
 
 def _named(tableau: StochasticTableau, group: str) -> Mapping[str, Any]:
-    """A group of weights by variable, of variables that exist."""
+    """Return a group of weights by variable; raise if a variable is unknown."""
     known = NAMES[tableau.variables][group.endswith("_other")]
     weights: Mapping[str, Any] = getattr(tableau, group)
     for variable in weights:

@@ -1,8 +1,8 @@
 """The random variables of one step, from the increments of two Brownian motions.
 
 Each source k has the increment W_k of its own Brownian motion over the step, and Z_k,
-that of another one, independent, with the same variance h. What a scheme needs of its
-path follows from the two: ∫(W(s) − W(0)) ds = h/2 (W_k + Z_k/√3), signs, thirds.
+that of an independent one with the same variance h. All other variables of a scheme
+follow from the two: ∫(W(s) − W(0)) ds = h/2 (W_k + Z_k/√3), signs, three-point values.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from torch import Tensor
 from simstate.base.checks import instance_of, number
 
 _ONE_SIXTH = 0.9674215661017014
-"""A standard normal number is greater with a probability of one in six."""
+"""A standard normal variable exceeds this value with a probability of 1/6."""
 
 
 def brownian_integrals(
     increments: Tensor, second_increments: Tensor, timestep: float
 ) -> Tensor:
-    """∫(W(s) − W(0)) ds over each step [s^1.5], from two independent increments.
+    """Return ∫(W(s) − W(0)) ds over each step [s^1.5], from independent increments.
 
-    StochasticDiffEq.jl gives a path to its schemes as dW and dZ; with these as the
-    arguments the result is what `prescribe_noise` takes as `integrals`.
+    StochasticDiffEq.jl calls the two arguments dW and dZ; the result is the argument
+    `integrals` of `prescribe_noise`.
 
     Args:
         increments: W over each step [√s], of any shape.
@@ -41,12 +41,12 @@ def brownian_integrals(
 
 @dataclass(frozen=True)
 class RandomVariables:
-    """The variables of one step by name, all in √s."""
+    """The random variables of one step by name, all in √s."""
 
     own: dict[str, Tensor]
     """Variables of each source; shape (num_envs, sources)."""
     pair: dict[str, Tensor]
-    """Variables of position k and source l; (num_envs, sources, sources), [:, k, l]."""
+    """Variables of sources k and l; (num_envs, sources, sources), [:, k, l]."""
 
 
 Draw = Callable[[int], Tensor]
@@ -54,7 +54,7 @@ Draw = Callable[[int], Tensor]
 
 
 def gaussian(w: Tensor, z: Tensor, h: float, draw: Draw) -> RandomVariables:
-    """Iterated integrals of each path: I, I_kk/√h, I_k0/h, I_kkk/h, and powers."""
+    """Return iterated integrals of each path: I, I_kk/√h, I_k0/h, I_kkk/h, powers."""
     del draw
     root = math.sqrt(h)
     own = {
@@ -80,7 +80,7 @@ def platen(w: Tensor, z: Tensor, h: float, draw: Draw) -> RandomVariables:
 
 
 def three_point(w: Tensor, z: Tensor, h: float, draw: Draw) -> RandomVariables:
-    """Debrabant and Rößler's: Î is 0 or ±√(3h), and the sign of Z of the lesser source.
+    """Return Debrabant and Rößler's variables: Î is 0 or ±√(3h), pairs use Z's sign.
 
     Î_(k,l) = (Î_k Î_l ∓ √h Z̃)/2, with − and Z̃_k for k < l, + and Z̃_l for l < k, where
     Z̃ = ±√h.
@@ -90,13 +90,13 @@ def three_point(w: Tensor, z: Tensor, h: float, draw: Draw) -> RandomVariables:
     own = {"root_h": torch.full_like(w, root), "I": i, "II": (i**2 - h) / (2 * root)}
     sign = _signs(z)[:, :, None].expand(-1, -1, w.shape[1]).triu(1)  # of k < l
     integral = (_products(i) - h * (sign - sign.transpose(1, 2))) / 2
-    # It goes with source k at place l.
+    # Î_(k,l) multiplies source k at the state of source l.
     pair = {"I": _of_source(i), "IJ": integral.transpose(1, 2) / root}
     return RandomVariables(own, pair)
 
 
 def stratonovich(w: Tensor, z: Tensor, h: float, draw: Draw) -> RandomVariables:
-    """Rößler's for Stratonovich: Î_(k,l) is Î_k Z̃_l for l < k, −Î_l Z̃_k for k < l."""
+    """Return Rößler's variables: Î_(k,l) is Î_k Z̃_l for l < k, −Î_l Z̃_k for k < l."""
     del draw
     root, i = math.sqrt(h), _thirds(w, h)
     area = (i[:, :, None] * root * _signs(z)[:, None, :]).tril(-1)
@@ -105,7 +105,7 @@ def stratonovich(w: Tensor, z: Tensor, h: float, draw: Draw) -> RandomVariables:
 
 
 def tang_xiao(w: Tensor, z: Tensor, h: float, draw: Draw) -> RandomVariables:
-    """Tang and Xiao's: ξ = ±√h by the sign of the first Z, pairs by the second Z's.
+    """Return Tang and Xiao's variables: ξ = ±√h has the first Z's sign, η the second's.
 
     Î_(k,k) = (Î_k²/ξ − ξ)/2, and Î_(k,l) is Î_l or 0: (1 ∓ η)/2 Î_l for k ≶ l.
     """
@@ -127,25 +127,25 @@ VARIABLES: dict[str, Callable[[Tensor, Tensor, float, Draw], RandomVariables]] =
     "stratonovich": stratonovich,
     "tang-xiao": tang_xiao,
 }
-"""The random variables of each kind from W, Z, h and a source of more numbers."""
+"""Functions that compute the variables of each kind from W, Z, h and further draws."""
 
 
 def _thirds(w: Tensor, h: float) -> Tensor:
-    """±√(3h) where W is in an outer sixth of its distribution, else 0; as w."""
+    """Return ±√(3h) where W is in an outer sixth of its distribution, else 0; as w."""
     outer = (w / math.sqrt(h)).abs() > _ONE_SIXTH
     return math.sqrt(3 * h) * w.sign() * outer
 
 
 def _signs(z: Tensor) -> Tensor:
-    """1 where Z > 0, else −1; as z."""
+    """Return 1 where Z > 0, else −1; as z."""
     return 2.0 * (z > 0).to(z.dtype) - 1.0
 
 
 def _of_source(values: Tensor) -> Tensor:
-    """[:, k, l] = values of l; (num_envs, sources, sources)."""
+    """Return the values of l at [:, k, l]; (num_envs, sources, sources)."""
     return values[:, None, :].expand(-1, values.shape[1], -1)
 
 
 def _products(values: Tensor) -> Tensor:
-    """[:, k, l] = values of k · values of l; (num_envs, sources, sources)."""
+    """Return the products of k and l at [:, k, l]; (num_envs, sources, sources)."""
     return values[:, :, None] * values[:, None, :]

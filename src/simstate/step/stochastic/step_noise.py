@@ -10,7 +10,7 @@ from simstate.world.worlds import Worlds
 
 
 class NoiseStream:
-    """Standard normal numbers for the worlds that move in a step."""
+    """Standard normal samples for the worlds that move in a step."""
 
     def __init__(self, worlds: Worlds) -> None:
         self._rng: WorldRandom = worlds.rng
@@ -18,9 +18,9 @@ class NoiseStream:
         self._device = worlds.device
 
     def draw(self, count: int, env_ids: Tensor | None = None) -> Tensor:
-        """`count` numbers for each world, float64; shape (num_envs, count).
+        """Return `count` samples for each world, float64; shape (num_envs, count).
 
-        Worlds that are not in `env_ids` keep their streams, and get zeros.
+        The streams of worlds that are not in `env_ids` do not advance; they get zeros.
         """
         if env_ids is None:
             return self._rng.normal(slice(None), count)

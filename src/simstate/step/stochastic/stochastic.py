@@ -10,25 +10,25 @@ from simstate.step.schemes.schemes import ATTITUDE_MODES, AttitudeMode, Explicit
 from simstate.step.stochastic.sde_tableau import StochasticTableau
 
 NoiseKind = Literal["any", "paired", "diagonal", "additive"]
-"""Noise that a scheme has its order for.
+"""Kinds of noise for which a scheme attains its order.
 
-"additive": g depends on time alone. "diagonal": one source, or several that do not mix:
-none changes what another one moves (g_l is the same wherever g_k leads). "paired": one
-or two sources, and more if they do not mix. "any": all noise.
+"additive": g depends only on time. "diagonal": one source, or several that do not mix:
+g_l does not change along g_k for l ≠ k. "paired": one or two sources, or more that do
+not mix. "any": all noise.
 """
 
 
 @dataclass(frozen=True)
 class Stochastic:
-    """A scheme with fixed steps for dynamics that noise drives.
+    """A scheme with fixed steps for dynamics driven by noise.
 
     Orientations move by rotation vectors in body axes, noise included, so they keep
-    unit length; see `Explicit` for the attitude modes. Noise that moves orientations
-    directly (block "qpos") is meant as rotations exp(g dW) and has weak order 1 in
-    every scheme. Without noise it is an ordinary scheme, of the `deterministic_order`.
+    unit norm; see `Explicit` for the attitude modes. Noise that acts on orientations
+    directly (block "qpos") is interpreted as rotations exp(g dW) and has weak order 1
+    in every scheme. Without noise the scheme has its `deterministic_order`.
 
-    The first step warns if the noise is not of the kind that the scheme has its order
-    for: it converges then with strong order 0.5 and weak order 1.
+    The first step warns if the noise is not of the scheme's kind: it then converges
+    with strong order 0.5 and weak order 1.
     """
 
     attitude: AttitudeMode = "lie"
@@ -36,15 +36,15 @@ class Stochastic:
     name: ClassVar[str]
     calculus: ClassVar[Literal["Itô", "Stratonovich"]] = "Itô"
     noise: ClassVar[NoiseKind] = "any"
-    """The noise that it has its orders for."""
+    """The kind of noise for which it attains its orders."""
     strong_order: ClassVar[float]
-    """Order of the path's error, for that noise; 0: it does not follow the path."""
+    """Order of the path's error, for that noise; 0 if it does not follow the path."""
     weak_order: ClassVar[float]
     """Order of the error of expectations, for that noise."""
     deterministic_order: ClassVar[int]
-    """Without noise."""
+    """Order without noise."""
     also_called: ClassVar[str] = ""
-    """Names that others give it."""
+    """Its name in other libraries."""
     tableau: ClassVar[StochasticTableau]
 
     def __post_init__(self) -> None:
@@ -61,7 +61,7 @@ class EulerMaruyama(Stochastic):
 
     Strong order 1 for additive noise. One evaluation of f and of g. Known as EM; in
     StochasticDiffEq.jl that is EM(false), as EM() there has g after the drift. Choose
-    it for the cheapest step, and for paths with noise that no other scheme is made for.
+    it for the cheapest step, and for paths with noise that no other scheme covers.
     """
 
     name = "EulerMaruyama"
@@ -84,9 +84,9 @@ class EulerMaruyama(Stochastic):
 class EulerHeun(Stochastic):
     """Euler-Heun (Stratonovich), for any noise: strong order 1, weak order 1.
 
-    Strong order 1 where the sources commute (one source, diagonal or additive noise),
+    Strong order 1 if the sources commute (one source, diagonal or additive noise),
     else 0.5. Two evaluations of f and of g. Choose it for paths of Stratonovich
-    equations, such as those of noise that in nature has a short memory.
+    equations, such as limits of noise with a short correlation time.
     """
 
     name = "EulerHeun"
@@ -112,9 +112,9 @@ class EulerHeun(Stochastic):
 class RKMilstein(Stochastic):
     """Milstein's scheme without derivatives (Itô), diagonal noise: strong order 1.
 
-    For one source too. Weak order 1. One evaluation of f, 1 + 1 of g for each source:
+    Also for one source. Weak order 1. One evaluation of f, 1 + 1 of g for each source:
     the support value g(t, x + f h + g √h) is at the step's start in time. Known as
-    RKMil. Choose it where strong order 1 is enough for multiplicative noise.
+    RKMil. Choose it if strong order 1 is enough for multiplicative noise.
     """
 
     name = "RKMilstein"
@@ -167,8 +167,8 @@ class SOSRA(Stochastic):
     """Rackauckas and Nie's SOSRA (Itô and Stratonovich), additive noise: strong 1.5.
 
     SRA with a large region of stability; weak order 2. Three evaluations of f and of g.
-    Uses the time integral of the path. Choose it over SRA1 where the drift is stiff or
-    the step long.
+    Uses the time integral of the path. Choose it over SRA1 if the drift is stiff or the
+    step long.
     """
 
     name = "SOSRA"
@@ -228,7 +228,7 @@ class SOSRI(Stochastic):
     """Rackauckas and Nie's SOSRI (Itô), one source or diagonal noise: strong order 1.5.
 
     SRI with a large region of stability; weak order 1.5. Four evaluations of f, 1 + 3
-    of g for each source. Uses the time integral of the path. Choose it over SRIW1 where
+    of g for each source. Uses the time integral of the path. Choose it over SRIW1 if
     the drift is stiff or the step long. Its last drift stage is 3.75 steps ahead in
     time: forces must be defined there.
     """

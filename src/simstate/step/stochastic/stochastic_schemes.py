@@ -34,4 +34,4 @@ STOCHASTIC_SCHEMES: dict[str, type[Stochastic]] = {
         *(W2Ito1, W2Ito2, SIEA, SMEA, SIEB, SMEB),
     )
 }
-"""The ready-made stochastic schemes by name in lower case."""
+"""The built-in stochastic schemes by name in lower case."""

@@ -1,4 +1,4 @@
-"""Weak stochastic schemes for Itô equations: they are right in distribution."""
+"""Weak stochastic schemes for Itô equations: they converge in distribution."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def _ri(
     variables: Variables = "three-point",
     order: int = 2,
 ) -> StochasticTableau:
-    """Rößler's form: noise stages at x and x + `late` f h ± `side` g √h.
+    """Return Rößler's form: noise stages at x and x + `late` f h ± `side` g √h.
 
-    `betas` weigh I and II there. Mixed stages are at x and x ± `mixed_row` of the noise
-    stages times √h, and `mixed` weighs I and IJ there; None: sources do not mix.
+    `betas` are the weights of I and II. Mixed stages are at x and x ± `mixed_row` of
+    the noise stages times √h, with weights `mixed` of I and IJ; None: no mixed stages.
     """
     return StochasticTableau(
         name=name,
@@ -53,13 +53,13 @@ class PlatenWeak2(Stochastic):
     """Platen's explicit scheme (Itô), for any noise: weak order 2, strong order 0.5.
 
     Kloeden and Platen (1992), section 15.1, in the form for several sources: the
-    tableau of `RI6`, with normal increments where that has three-point ones, and with
-    a two-point variable for each pair of sources. Two evaluations of f; of g three with
-    one source, else 1 + 4 for each. Stages are where they are in RI6, so coefficients
-    that depend on time have order 2 too; PL1WM, its relative in StochasticDiffEq.jl,
-    has three-point increments and all stages at the step's start in time. The variables
-    of pairs are drawn, also where noise is prescribed. Choose it for expectations along
-    a path that is given; else DRI1.
+    tableau of `RI6`, with normal instead of three-point increments, and with a
+    two-point variable for each pair of sources. Two evaluations of f; of g three with
+    one source, else 1 + 4 for each. Stages have the same times as in RI6, so
+    time-dependent coefficients have order 2 too; the related PL1WM of
+    StochasticDiffEq.jl has three-point increments and all stages at the step's start.
+    The variables of pairs are random even if noise is prescribed. Choose it for
+    expectations along a given path; else DRI1.
     """
 
     name = "PlatenWeak2"
@@ -112,11 +112,11 @@ _DRI1_BETAS = (
 class DRI1(Stochastic):
     """Debrabant and Rößler's DRI1 (Itô), for two sources or diagonal noise: weak 2.
 
-    Deterministic order 3, with the least error constants of its family. Three
+    Deterministic order 3, with the smallest error constants of its family. Three
     evaluations of f; of g three with one source, else 1 + 4 for each. Three-point
-    increments, and for pairs the sign of the lesser source, as in StochasticDiffEq.jl;
-    where three or more sources mix, the signs that pairs share leave second moments of
-    order 1. The usual choice for expectations; for more sources that mix, W2Ito1.
+    increments, and for pairs the sign of the first source, as in StochasticDiffEq.jl;
+    if three or more sources mix, pairs share signs, and second moments have order 1.
+    The usual choice for expectations; for three or more sources that mix, use W2Ito1.
     """
 
     name = "DRI1"
@@ -173,7 +173,7 @@ class RI1(Stochastic):
     """Rößler's RI1 (Itô), for two sources or diagonal noise: weak order 2.
 
     Deterministic order 3. Evaluations, random variables and limits are those of `DRI1`:
-    choose that, unless results are to be compared with RI1's.
+    choose that, except to compare results with RI1's.
     """
 
     name = "RI1"
@@ -197,7 +197,7 @@ class RI3(Stochastic):
     """Rößler's RI3 (Itô), for two sources or diagonal noise: weak order 2.
 
     Deterministic order 3. Evaluations, random variables and limits are those of `DRI1`:
-    choose that, unless results are to be compared with RI3's.
+    choose that, except to compare results with RI3's.
     """
 
     name = "RI3"
@@ -221,8 +221,8 @@ class RI5(Stochastic):
     """Rößler's RI5 (Itô), for two sources or diagonal noise: weak order 2.
 
     Deterministic order 3. Evaluations, random variables and limits are those of `DRI1`:
-    choose that, unless results are to be compared with RI5's. The increments enter with
-    their sign changed, which no expectation can tell.
+    choose that, except to compare results with RI5's. The increments enter with the
+    opposite sign, which does not change expectations.
     """
 
     name = "RI5"
@@ -246,7 +246,7 @@ class RI6(Stochastic):
     """Rößler's RI6 (Itô), for two sources or diagonal noise: weak order 2.
 
     Deterministic order 2, with two evaluations of f; else as `DRI1`. Choose it over
-    DRI1 where f is the dear part.
+    DRI1 if f is expensive.
     """
 
     name = "RI6"
@@ -270,9 +270,9 @@ class W2Ito1(Stochastic):
     """Tang and Xiao's W2Itô1 (Itô), for any noise: weak order 2.
 
     Deterministic order 3. Three evaluations of f, 1 + 2 of g for each source.
-    Three-point increments, and two signs whatever the number of sources. Stages are at
-    the row sums of their tableau in time, so coefficients that depend on time have
-    order 2 too (StochasticDiffEq.jl has them all at the step's start). Choose it for
+    Three-point increments, and two signs for any number of sources. The times of the
+    stages are the row sums of the tableau, so time-dependent coefficients have order 2
+    too (in StochasticDiffEq.jl all stages are at the step's start). Choose it for
     expectations with sources that mix.
     """
 
@@ -299,8 +299,8 @@ class W2Ito2(Stochastic):
     """Tang and Xiao's W2Itô2 (Itô), for any noise: weak order 2.
 
     W2Itô1 with the classical Runge-Kutta scheme for the drift: deterministic order 4,
-    four evaluations of f, 1 + 2 of g for each source. Choose it where the noise is
-    small compared with the drift.
+    four evaluations of f, 1 + 2 of g for each source. Choose it if the noise is small
+    compared with the drift.
     """
 
     name = "W2Ito2"

@@ -10,7 +10,7 @@ from simstate.step.stochastic.stochastic import Stochastic
 
 
 def _sie(name: str, midpoint: bool, variant: str) -> StochasticTableau:
-    """Tocino and Vigo-Aguiar's form: improved or modified Euler, noise A or B."""
+    """Return Tocino and Vigo-Aguiar's improved or modified Euler, noise A or B."""
     if midpoint:
         late, first, third = 1 / 2, (2 - sqrt(6)) / 4, sqrt(6) / 12
     else:
@@ -63,8 +63,8 @@ class SMEA(Stochastic):
     """Tocino and Vigo-Aguiar's SMEA (Itô), one source or diagonal noise: weak order 2.
 
     Stochastic modified Euler: SIEA with the midpoint scheme for the drift. Strong
-    order 1. Two evaluations of f, 1 + 2 of g for each source. Normal increments. Choose
-    between the two by trying both.
+    order 1. Two evaluations of f, 1 + 2 of g for each source. Normal increments. Which
+    of the two has the smaller error depends on the problem.
     """
 
     name = "SMEA"
@@ -78,10 +78,10 @@ class SMEA(Stochastic):
 class SIEB(Stochastic):
     """Tocino and Vigo-Aguiar's SIEB (Itô), one source or diagonal noise: weak order 1.
 
-    Published for weak order 2, which the means of linear equations have. In general its
-    double integral has a variance of 7/6 h² where order 2 needs 1/2, so second moments
-    have order 1, and the strong order is 0.5. Two evaluations of f, 1 + 2 of g for each
-    source. Normal increments. Choose SIEA, unless results are to be compared.
+    Published with weak order 2, which the means of linear equations have. In general
+    its double integral has a variance of 7/6 h² where order 2 needs 1/2 h², so second
+    moments have order 1, and the strong order is 0.5. Two evaluations of f, 1 + 2 of g
+    for each source. Normal increments. Choose SIEA, except to compare results.
     """
 
     name = "SIEB"
@@ -96,7 +96,7 @@ class SMEB(Stochastic):
     """Tocino and Vigo-Aguiar's SMEB (Itô), one source or diagonal noise: weak order 1.
 
     SIEB with the midpoint scheme for the drift; orders and evaluations are the same.
-    Choose SMEA, unless results are to be compared.
+    Choose SMEA, except to compare results.
     """
 
     name = "SMEB"
@@ -108,7 +108,7 @@ class SMEB(Stochastic):
 
 
 def _rs(name: str, alpha: Row, a0: Sequence[Row]) -> StochasticTableau:
-    """Rößler's form for Stratonovich equations, with RS1's and RS2's noise stages."""
+    """Return Rößler's Stratonovich form with the noise stages of RS1 and RS2."""
     other = ((), (), (1 / 4, 3 / 4), (1 / 4, 3 / 4))
     return StochasticTableau(
         name=name,
@@ -131,9 +131,9 @@ class RS1(Stochastic):
     """Rößler's RS1 (Stratonovich), for any noise: weak order 2.
 
     Deterministic order 2. Two evaluations of f; of g four with one source, else 1 + 5
-    for each. Three-point increments, and signs for pairs with the indices for which it
-    has order 2; with those of StochasticDiffEq.jl two sources that mix have order 1.
-    Choose it for expectations of Stratonovich equations.
+    for each. Three-point increments, and signs for pairs whose indices give order 2;
+    with those of StochasticDiffEq.jl two sources that mix have order 1. Choose it for
+    expectations of Stratonovich equations.
     """
 
     name = "RS1"
@@ -147,7 +147,7 @@ class RS1(Stochastic):
 class RS2(Stochastic):
     """Rößler's RS2 (Stratonovich), for any noise: weak order 2.
 
-    RS1 with deterministic order 3: three evaluations of f. Choose it over RS1 where the
+    RS1 with deterministic order 3: three evaluations of f. Choose it over RS1 if the
     noise is small compared with the drift.
     """
 
