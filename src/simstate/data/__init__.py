@@ -1,4 +1,4 @@
-"""Recordings after the run: data sets, logs, replays, work on a Ray cluster."""
+"""Data sets, logs, replays of recordings, and work on a Ray cluster."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

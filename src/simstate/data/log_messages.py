@@ -21,7 +21,7 @@ from simstate.record.container import PROFILE
 _WORLD = re.compile(r"/world_(\d+)/(.+)")
 """Topics of `write_foxglove`."""
 _STAMPS = ("timestamp", "stamp", "header")
-"""Properties of messages that are no signals."""
+"""Properties of messages that are not signals."""
 
 
 @dataclass
@@ -41,9 +41,9 @@ def is_recording(path: Path) -> bool:
     try:
         with open(path, "rb") as file:
             return reader.make_reader(file).get_header().profile == PROFILE
-    except Exception as error:  # the errors that damaged bytes raise are not limited
+    except Exception as error:  # damaged bytes may raise anything
         raise InvalidInputError(
-            f"{str(path)!r} is no MCAP file, or is damaged: {error}."
+            f"{str(path)!r} is not an MCAP file, or is damaged: {error}."
         ) from error
 
 
@@ -71,9 +71,9 @@ def read_messages(path: Path, world: int | None) -> tuple[list[LogColumn], list[
                 topics[name].messages.append(json.loads(message.data))
     except SimStateError:
         raise
-    except Exception as error:  # the errors that damaged bytes raise are not limited
+    except Exception as error:  # damaged bytes may raise anything
         raise InvalidInputError(
-            f"{str(path)!r} is no MCAP file, or is damaged: {error}."
+            f"{str(path)!r} is not an MCAP file, or is damaged: {error}."
         ) from error
     chosen = _of_world(path, topics, world)
     columns = [c for topic in chosen.values() for c in _columns(topic, chosen, notes)]
@@ -87,7 +87,7 @@ def read_messages(path: Path, world: int | None) -> tuple[list[LogColumn], list[
 
 
 def _note_encoding(notes: list[str], topic: str, encoding: str) -> None:
-    note = f"{topic}: left out, because its encoding {encoding!r} is not read."
+    note = f"{topic}: skipped, because its encoding {encoding!r} is not supported."
     if note not in notes:
         notes.append(note)
 
@@ -105,12 +105,12 @@ def _properties(schema: Any) -> Mapping[str, Any]:
 def _of_world(
     path: Path, topics: Mapping[str, _Topic], world: int | None
 ) -> dict[str, _Topic]:
-    """Return topics by column name: those of one world, and those of none."""
+    """Return topics by column name: those of one world, and those without a world."""
     matches = {name: _WORLD.fullmatch(name) for name in topics}
     worlds = sorted({int(m[1]) for m in matches.values() if m is not None})
     if world is not None and worlds and world not in worlds:
         raise InvalidInputError(
-            f"World {world} is not in {str(path)!r}: there are {worlds}.",
+            f"World {world} is not in {str(path)!r}, which has {worlds}.",
             name="world",
             worlds=[world],
         )
@@ -125,10 +125,10 @@ def _of_world(
 def _columns(
     topic: _Topic, chosen: Mapping[str, _Topic], notes: list[str]
 ) -> list[LogColumn]:
-    """Return a column of a topic's numbers, and one of each array of numbers."""
+    """Return a column of a topic's scalars, and one for each array of numbers."""
     (name,) = [n for n, t in chosen.items() if t is topic]
     if not all(isinstance(message, dict) for message in topic.messages):  # pyright: ignore[reportUnnecessaryIsInstance]
-        notes.append(f"{topic.name}: left out, because its messages are no objects.")
+        notes.append(f"{topic.name}: skipped, because its messages are not objects.")
         return []
     first = topic.messages[0]
     keys = [k for k in first if k not in _STAMPS and k != "name"]
@@ -153,10 +153,10 @@ def _columns(
             contracts = (_contract(topic.schema.get(key)),) * width
             found.append(LogColumn(f"{name}.{key}", time, table, names, contracts))
     except (KeyError, TypeError, ValueError) as error:
-        notes.append(f"{topic.name}: left out, because its messages differ ({error!r})")
+        notes.append(f"{topic.name}: skipped, because its messages differ: {error!r}.")
         return []
     if not found and name != "time":
-        notes.append(f"{topic.name}: left out, because it has no numbers.")
+        notes.append(f"{topic.name}: skipped, because it has no numbers.")
     return found
 
 

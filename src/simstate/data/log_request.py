@@ -1,4 +1,4 @@
-"""LogRequest: the part of a file that a log is read from, and how its time is known."""
+"""LogRequest: the part of a file to read as a log, and the source of its time."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from simstate.base.errors import InvalidInputError
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 """Units of time columns, in seconds."""
 _TIMES = ("time", "t", "timestamp", "stamp", "elapsed")
-"""Names of time columns, perhaps followed by "_ms" or another unit."""
+"""Names of time columns, optionally followed by "_ms" or another unit."""
 
 
 @dataclass(frozen=True)
 class LogRequest:
-    """The part of a file that is read."""
+    """The part of a file to read."""
 
     path: Path
     world: int | None
@@ -33,11 +33,11 @@ class LogRequest:
         """Return the requested episode, or the only one."""
         label, count = repr(str(self.path)), len(episodes)
         if not count:
-            raise InvalidInputError(f"{label} has no episode.")
+            raise InvalidInputError(f"{label} has no episodes.")
         if self.episode is None:
             if count > 1:
                 raise InvalidInputError(
-                    f"{label} has {count} episodes, and a log is one of them: choose "
+                    f"{label} has {count} episodes, but a log is a single one: choose "
                     f"episode=0 … {count - 1}.",
                     name="episode",
                 )
@@ -45,7 +45,7 @@ class LogRequest:
         return episodes[whole_number("episode", self.episode, 0, count - 1)]
 
     def seconds(self, name: str, unit: str, notes: list[str]) -> float:
-        """Return how many seconds a time column's unit is, of its heading or name."""
+        """Return a time column's unit in seconds, from its heading or its name."""
         ending = name.lower().rpartition("_")[2]
         if self.time_unit is None and unit not in ("", UNDECLARED, *SECONDS):
             raise InvalidInputError(
@@ -54,14 +54,14 @@ class LogRequest:
                 "(time_unit=…).",
                 name=name,
             )
-        said = unit if unit in SECONDS else ending if ending in SECONDS else ""
-        said = self.time_unit or said
-        if not said:
-            notes.append(f"{name}: unit of time not declared; taken for s.")
-        return SECONDS[said or "s"]
+        declared = unit if unit in SECONDS else ending if ending in SECONDS else ""
+        declared = self.time_unit or declared
+        if not declared:
+            notes.append(f"{name}: unit of time not declared; assumed to be s.")
+        return SECONDS[declared or "s"]
 
     def times(self, samples: int, names: Sequence[str]) -> np.ndarray:
-        """Return the times of a file without a time column, by the given rate."""
+        """Return the times of samples without a time column, from the rate [s]."""
         if self.rate is None:
             raise InvalidInputError(
                 f"{str(self.path)!r} has no time column (one of {', '.join(_TIMES)}), "
@@ -73,6 +73,6 @@ class LogRequest:
 
 
 def is_time(name: str) -> bool:
-    """Return True if a column of this name is time."""
+    """Return True if a column of this name holds time."""
     base, _, unit = name.lower().rpartition("_")
     return name.lower() in _TIMES or (base in _TIMES and unit in SECONDS)

@@ -40,12 +40,12 @@ _INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied")
 _HEADING = re.compile(r"(?P<name>.+?)(?:\[(?P<part>[^\]]+)\])?(?:\s+\[(?P<unit>.+)\])?")
 """A heading of a table: "name", "name[component]", "name [unit]" or both."""
 _BOOKKEEPING = ("frame_index", "episode_index", "index", "task_index", "timestamp")
-"""Features of LeRobot data sets that are no signals."""
+"""Features of LeRobot data sets that are not signals."""
 
 
 @dataclass
 class _Found:
-    """Columns of a file before they are checked, and sentences about the rest."""
+    """Columns of a file before they are checked, and notes about the rest."""
 
     columns: list[LogColumn] = field(default_factory=list[LogColumn])
     notes: list[str] = field(default_factory=list[str])
@@ -65,15 +65,15 @@ def read_log(
     """Read one uninterrupted run as columns with contracts.
 
     `log.undetermined` lists what the file does not declare. An unknown column, a file
-    without time and a jump in time are errors.
+    without time and a jump in time raise errors.
 
     Args:
         path: a recording (.simrec), an MCAP file with JSON messages, a table (.csv)
             with headings such as `joint_pos[hip] [rad]`, an HDF5 file (demonstrations
             of Isaac Lab or robomimic, or arrays next to a `time`), or the folder of a
             LeRobot data set.
-        columns: those to read; None: all.
-        world: the world of a recording; None: the first that was recorded.
+        columns: columns to read; None: all.
+        world: the world of a recording; None: the first recorded one.
         episode: the episode, counted from 0; None: the only one.
         start: time of the first sample [s]; None: the file's.
         end: time of the last sample [s]; None: the file's.
@@ -111,7 +111,7 @@ def _reader(path: Path) -> Callable[[LogRequest], _Found]:
     }
     if path.suffix.lower() not in readers:
         known = f"{', '.join(readers)} or the folder of a LeRobot data set"
-        raise InvalidInputError(f"{str(path)!r} is no log: read are {known}.")
+        raise InvalidInputError(f"{str(path)!r} is not a log: use {known}.")
     if not path.is_file():
         raise InvalidInputError(f"There is no file {str(path)!r}.")
     return readers[path.suffix.lower()]
@@ -146,8 +146,8 @@ def _recorded(
 ) -> LogColumn:
     """Return a recorded column.
 
-    An input is sampled after the step that it acted in: its time is the start of
-    that step, which is the sample before.
+    An input is sampled after the step in which it acted: its time is the start of that
+    step, which is the time of the previous sample.
     """
     contract = recording.contract(name)
     source = contract.get("source", "")
@@ -170,7 +170,7 @@ def _mcap(request: LogRequest) -> _Found:
 
 
 def _table(request: LogRequest) -> _Found:
-    """Columns of a CSV file, whose headings may state component and unit."""
+    """Return columns of a CSV file, whose headings may state component and unit."""
     headings, rows = _cells(request.path)
     found = _Found()
     arrays: dict[int, np.ndarray] = {}
@@ -179,7 +179,7 @@ def _table(request: LogRequest) -> _Found:
             cells = [row[k].strip() for row in rows]
             arrays[k] = np.array([float(cell or "nan") for cell in cells])
         except ValueError:
-            found.notes.append(f"{heading}: left out, because it has no numbers.")
+            found.notes.append(f"{heading}: skipped, because it is not numeric.")
     parsed = {k: _parsed(headings[k]) for k in arrays}
     clocks = [k for k, (name, _, _) in parsed.items() if is_time(name)]
     samples = len(rows)
@@ -211,26 +211,26 @@ def _cells(path: Path) -> tuple[list[str], list[list[str]]]:
             rows = [row for row in csv.reader(file, delimiter=separator) if row]
     except (UnicodeDecodeError, csv.Error, OSError) as error:
         raise InvalidInputError(
-            f"{str(path)!r} is no table of text: {error}."
+            f"{str(path)!r} is not a text table: {error}."
         ) from error
     headings = [cell.strip() for cell in rows[0]] if rows else []
     if len(rows) < 3 or not all(headings):
         raise InvalidInputError(
-            f"{str(path)!r} needs a line of headings and two or more of numbers."
+            f"{str(path)!r} needs a line of headings and at least two lines of numbers."
         )
     known = [_parsed(heading)[:2] for heading in headings]
     twice = [head for k, head in enumerate(headings) if known.index(known[k]) < k]
     if twice:
         raise InvalidInputError(
-            f"{str(path)!r} has two columns {twice[0]!r}: name components apart, such "
+            f"{str(path)!r} has two columns {twice[0]!r}: name their components, such "
             "as 'q[hip]' and 'q[knee]', or remove one of them.",
             name=twice[0],
         )
     for k, row in enumerate(rows):
         if len(row) != len(headings):
             raise InvalidInputError(
-                f"Row {k} of {str(path)!r} has {len(row)} cells, and the headings are "
-                f"{len(headings)}."
+                f"Row {k} of {str(path)!r} has {len(row)} cells, but there are "
+                f"{len(headings)} headings."
             )
     return headings, rows[1:]
 
@@ -247,7 +247,7 @@ def _parsed(heading: str) -> tuple[str, str, str]:
 
 
 def _hdf5(request: LogRequest) -> _Found:
-    """Columns of one demonstration, or of arrays next to a time."""
+    """Return columns of one demonstration, or of arrays next to a time."""
     try:
         demonstration = request.choose(read_hdf5(request.path))
     except SimStateError:
@@ -270,7 +270,7 @@ def _hdf5(request: LogRequest) -> _Found:
         is_signal = values.ndim and len(values) == len(time) and values.ndim < 4
         if not is_signal or values.dtype.kind not in "fiub":
             found.notes.append(
-                f"{name}: left out, because its shape {values.shape} is not that of a "
+                f"{name}: skipped, because its shape {values.shape} is not that of a "
                 f"signal with {len(time)} samples."
             )
             continue
@@ -279,7 +279,7 @@ def _hdf5(request: LogRequest) -> _Found:
 
 
 def _lerobot(request: LogRequest) -> _Found:
-    """Columns of one episode of a LeRobot data set of version 2 or 3."""
+    """Return columns of one episode of a LeRobot data set of version 2 or 3."""
     parquet = library("pyarrow.parquet", "data", "LeRobot data sets")
     path = request.path
     try:
@@ -288,7 +288,7 @@ def _lerobot(request: LogRequest) -> _Found:
         rate, count = float(info["fps"]), int(info["total_episodes"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidInputError(
-            f"{str(path)!r} is no LeRobot data set: meta/info.json cannot be read "
+            f"{str(path)!r} is not a LeRobot data set: meta/info.json cannot be read "
             f"({error!r})."
         ) from error
     number = request.choose(range(count))
@@ -298,7 +298,7 @@ def _lerobot(request: LogRequest) -> _Found:
         tables = [parquet.read_table(file, filters=kept) for file in files]
         tables = [table for table in tables if table.num_rows]
         frames = [table["frame_index"].to_numpy() for table in tables]
-    except Exception as error:  # the errors that damaged bytes raise are not limited
+    except Exception as error:  # damaged bytes may raise anything
         raise InvalidInputError(
             f"The frames of {str(path)!r} cannot be read: {error}.", name=str(path)
         ) from error
@@ -312,10 +312,10 @@ def _lerobot(request: LogRequest) -> _Found:
         if name in _BOOKKEEPING:
             continue
         if feature.get("dtype") in ("video", "image", "string"):
-            found.notes.append(f"{name}: left out, because it is no signal.")
+            found.notes.append(f"{name}: skipped, because it is not a signal.")
             continue
         if any(name not in table.column_names for table in tables):
-            found.notes.append(f"{name}: left out, because the frames do not have it.")
+            found.notes.append(f"{name}: skipped, because the frames do not have it.")
             continue
         parts = [np.array(table[name].to_pylist(), np.float64) for table in tables]
         described = {**feature, "names": _flat_names(feature.get("names"))}
@@ -337,7 +337,7 @@ def _flat_names(names: Any) -> list[str]:
 def _described(
     name: str, time: np.ndarray, values: np.ndarray, about: Mapping[str, Any]
 ) -> LogColumn:
-    """Return a column whose contract is in attributes, as data sets of simstate say."""
+    """Return a column whose contract is in attributes, as in simstate's data sets."""
     flat = np.asarray(values, np.float64).reshape(len(values), -1)
     width = flat.shape[1]
     contracts = component_contracts(about, width) or [UNSAID]

@@ -108,7 +108,7 @@ class Changes:
         return list(self._ledger.of(self._owners))
 
     def _new_groups(self) -> list[_Group]:
-        """The slots by the memory that they lie in."""
+        """Return the slots by the memory that they lie in."""
         slots = {slot.name: slot for slot in self._slots() if slot.tensor.numel()}
         groups: list[_Group] = []
         for names, memory in self._engine.state_memory():
@@ -164,7 +164,7 @@ class _Group:
 
 
 def _groups_of(slots: Iterable[Slot]) -> list[_Group]:
-    """The slots by the memory that they lie in; each shared one by itself."""
+    """Return the slots by the memory that they lie in; each shared one by itself."""
     groups: list[_Group] = []
     adjacent: dict[tuple[int, int, torch.dtype], list[Slot]] = {}
     for slot in slots:
@@ -231,7 +231,7 @@ def steps_to_bytes(steps: Sequence[Step]) -> bytes:
 
 
 def steps_from_bytes(packed: bytes) -> list[Step]:
-    """The steps of `steps_to_bytes`."""
+    """Return the steps of `steps_to_bytes`."""
     try:
         (size,) = struct.unpack_from("<Q", packed)
         if size > LARGEST:

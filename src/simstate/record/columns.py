@@ -89,7 +89,7 @@ class Column:
     `contract`."""
 
     def checked(self, num_envs: int) -> Tensor:
-        """The present values, if they have a row for each world."""
+        """Return the present values, if they have a row for each world."""
         values = self.read()
         if not isinstance(values, Tensor) or values.shape[:1] != (num_envs,):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ShapeError(
@@ -101,7 +101,7 @@ class Column:
         return values
 
     def describe(self, values: Tensor) -> dict[str, Any]:
-        """The contract, for JSON."""
+        """Return the contract, for JSON."""
         width = values[0].numel() if len(values) else 0
         each = spread(self.each, width) if self.each else None
         known = each or [self.contract]
@@ -306,7 +306,7 @@ def _unlike(each: Sequence[str]) -> list[str]:
 
 
 def _labels(sizes: Sequence[Sequence[str]]) -> list[str]:
-    """A name for each component, from those along each dimension."""
+    """Return a name for each component, from those along each dimension."""
     return [".".join(parts) for parts in product(*sizes)]
 
 
@@ -318,7 +318,7 @@ def _of_size(size: str | int) -> Sequence[str]:
 
 
 def _of_entity(entity: Entity, size: str | int) -> Sequence[str]:
-    """The names along one dimension of a quantity."""
+    """Return the names along one dimension of a quantity."""
     if isinstance(size, int):
         return _of_size(size)
     plural = size.removeprefix("num_")

@@ -25,12 +25,12 @@ float64."""
 
 
 def zstandard() -> Any:
-    """The compression library."""
+    """Return the compression library."""
     return library("zstandard", "record", "Recordings")
 
 
 def packed(array: np.ndarray) -> bytes:
-    """An array, bytes of like significance side by side, compressed.
+    """Return an array, bytes of like significance side by side, compressed.
 
     The high bytes of floating-point numbers repeat from sample to sample, which only
     shows when they are neighbours.
@@ -47,7 +47,7 @@ def shuffled(array: np.ndarray) -> bytes:
 
 
 def unshuffled(data: bytes, dtype: str, shape: Sequence[int]) -> np.ndarray:
-    """The array that `shuffled` took apart, which may be written to."""
+    """Return the array that `shuffled` took apart, which may be written to."""
     size = size_of(dtype, shape)
     if len(data) != size:
         raise RecordingError(f"an array of {size} bytes has {len(data)}")
@@ -58,7 +58,7 @@ def unshuffled(data: bytes, dtype: str, shape: Sequence[int]) -> np.ndarray:
 
 
 def unpacked(data: bytes, dtype: str, shape: Sequence[int]) -> np.ndarray:
-    """The array that `packed` made; whatever would be larger is not unpacked."""
+    """Return the array that `packed` made; whatever would be larger is not unpacked."""
     return unshuffled(decompressed(data, size_of(dtype, shape)), dtype, shape)
 
 
@@ -77,7 +77,7 @@ def decompressed(data: bytes, size: int) -> bytes:
 
 
 def size_of(dtype: str, shape: Sequence[int]) -> int:
-    """The bytes of an array, if a recording can hold it."""
+    """Return the bytes of an array, if a recording can hold it."""
     if dtype not in DTYPES or any(n < 0 for n in shape):
         raise RecordingError(
             f"an array of {dtype!r} and shape {tuple(shape)} is none", name="dtype"

@@ -113,7 +113,7 @@ class ContainerReader:
                     chunk = None
 
     def _walk(self) -> Iterator[RecordPlace]:
-        """The records of the file, up to its end or to where it was cut off."""
+        """Yield the records of the file, up to its end or to where it was cut off."""
         size = self.path.stat().st_size
         if self._file.read(len(MAGIC)) != MAGIC:
             raise RecordingError(

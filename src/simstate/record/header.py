@@ -62,7 +62,7 @@ def header_bytes(
     recorded: list[int],
     about: Mapping[str, Any],
 ) -> bytes:
-    """The header of a recording."""
+    """Return the header of a recording."""
     content = {
         "format": FORMAT,
         "kind": kind,
@@ -75,7 +75,7 @@ def header_bytes(
     return json.dumps(content, ensure_ascii=False).encode()
 
 
-def read_header(data: bytes, label: str) -> dict[str, Any]:
+def read_header(data: bytes, path: str) -> dict[str, Any]:
     """Return the header of a file, if all is there that a reader relies on.
 
     Its texts are printable.
@@ -84,8 +84,9 @@ def read_header(data: bytes, label: str) -> dict[str, Any]:
         content: Any = printable_values(json.loads(data))
         if content["format"] != FORMAT:
             raise RecordingError(
-                f"{label} has the format {content['format']!r}; this version reads "
-                f"{FORMAT!r}."
+                f"{path!r} has the format {content['format']!r}; this version reads "
+                f"{FORMAT!r}.",
+                name=path,
             )
         count = content["simulation"]["num_envs"]
         worlds = cast("list[Any]", content["worlds"])
@@ -110,20 +111,20 @@ def read_header(data: bytes, label: str) -> dict[str, Any]:
         if isinstance(error, RecordingError):
             raise
         raise RecordingError(
-            f"{label} has no header of simstate: {error!r}.", name=label.strip("'")
+            f"{path!r} has no header of simstate: {error!r}.", name=path
         ) from None
     return content
 
 
 def model_bytes(model: mujoco.MjModel) -> bytes:
-    """The compiled model as MuJoCo's own binary format has it."""
+    """Return the compiled model as MuJoCo's own binary format has it."""
     buffer = np.zeros(mujoco.mj_sizeModel(model), np.uint8)
     mujoco.mj_saveModel(model, None, buffer)
     return buffer.tobytes()
 
 
 def model_from(data: bytes, versions: Mapping[str, str]) -> mujoco.MjModel:
-    """The model of `model_bytes`, read by MuJoCo's binary loader.
+    """Return the model of `model_bytes`, read by MuJoCo's binary loader.
 
     `versions` are those that the model was saved with.
     """

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from simstate.base.contract import UNDECLARED, UNSAID, Contract, joined
 from simstate.base.errors import InvalidInputError, ShapeError, unknown_name
+from simstate.base.samples import full_column_name
 
 MAX_GAP = 2.5
 """Longest time between two samples, in median intervals: one may be lost."""
@@ -132,12 +133,8 @@ class Log:
 
     def __getitem__(self, name: str) -> LogColumn:
         """Return a column by name, of which the entity's may be left out."""
-        if name in self.columns:
-            return self.columns[name]
-        ends = [n for n in self.columns if n.rpartition(".")[2] == name]
-        if len(ends) != 1:
-            raise unknown_name(f"column of {self.source}", name, self.columns)
-        return self.columns[ends[0]]
+        kind = f"column of {self.source}"
+        return self.columns[full_column_name(name, self.columns, kind)]
 
     @property
     def start(self) -> float:

@@ -17,16 +17,10 @@ from torch import Tensor
 
 from simstate.base.closeable import Closing
 from simstate.base.contract import Contract
-from simstate.base.errors import (
-    InvalidInputError,
-    RecordingError,
-    UnknownNameError,
-    unknown_name,
-    warn,
-)
+from simstate.base.errors import InvalidInputError, RecordingError, warn
 from simstate.base.notebook import html_summary
 from simstate.base.printable import printable
-from simstate.base.samples import MOST_WORLDS, draw, table_of
+from simstate.base.samples import MOST_WORLDS, draw, full_column_name, table_of
 from simstate.record.changes import Step
 from simstate.record.columns import IMAGE, component_contracts
 from simstate.record.container import SNAPSHOT, ContainerReader
@@ -49,14 +43,15 @@ class Recording(Closing):
         self.path = Path(path)
         self._file = ContainerReader(self.path)
         try:
-            label = repr(str(path))
+            name = str(path)
             if HEADER not in self._file.attachments:
                 raise RecordingError(
-                    f"{label} holds no recording: it was cut off before it began, or "
-                    "is an MCAP file of another program."
+                    f"{name!r} holds no recording: it was cut off before it began, or "
+                    "is an MCAP file of another program.",
+                    name=name,
                 )
             self.header: dict[str, Any] = read_header(
-                self._file.attachment(HEADER), label
+                self._file.attachment(HEADER), name
             )
             """Description of the recording: see `simstate info`."""
             self._contracts: dict[str, Any] = self.header["columns"]
@@ -71,7 +66,7 @@ class Recording(Closing):
             blocks up to where it was cut off or the first is missing."""
             if self.missing:
                 warn(
-                    f"{label} has a gap: {self.missing}. The "
+                    f"{name!r} has a gap: {self.missing}. The "
                     f"{self.num_samples} samples and {self.num_steps} steps before it "
                     "can be read."
                 )
@@ -146,24 +141,12 @@ class Recording(Closing):
         return component_contracts(contract, math.prod(contract["shape"]))
 
     def component_units(self, name: str) -> list[str]:
-        """The unit of each component of a column, in C order."""
+        """Return the unit of each component of a column, in C order."""
         return [contract.unit for contract in self.component_contracts(name)]
 
     def full_name(self, name: str) -> str:
-        """The name of a column, of which the entity's may be left out."""
-        if name in self._contracts:
-            return name
-        ends = [n for n in self._contracts if n.rpartition(".")[2] == name]
-        if len(ends) == 1:
-            return ends[0]
-        if ends:
-            raise UnknownNameError(
-                f"{name!r} was recorded of several entities: name one of "
-                f"{', '.join(ends)}.",
-                name=name,
-                known=ends,
-            )
-        raise unknown_name("recorded column", name, self._contracts)
+        """Return the name of a column, of which the entity's may be left out."""
+        return full_column_name(name, self._contracts, "recorded column")
 
     # Columns.
 
@@ -189,11 +172,11 @@ class Recording(Closing):
         return step.call["n"] * self.header["simulation"]["timestep"]
 
     def __getitem__(self, name: str) -> Tensor:
-        """A column over time, in the dtype that it had; (samples, worlds, …)."""
+        """Return a column over time, in the dtype that it had; (samples, worlds, …)."""
         return self.read(name)
 
     def read(self, name: str, first: int = 0, last: int | None = None) -> Tensor:
-        """The samples first … last−1 of a column; (samples, worlds, …)."""
+        """Return the samples first … last−1 of a column; (samples, worlds, …)."""
         name = self.full_name(name)
         end = self.num_samples if last is None else min(last, self.num_samples)
         if first < 0 or end < first:
@@ -219,18 +202,18 @@ class Recording(Closing):
         return self._blocks.columns(block, names)
 
     def steps(self, first: int = 0) -> Iterator[Step]:
-        """The steps from one on, in order."""
+        """Yield the steps from one on, in order."""
         for block in self.blocks:
             if block.first_step + block.steps > first:
                 steps = self.read_steps(block)
                 yield from steps[max(first - block.first_step, 0) :]
 
     def read_steps(self, block: BlockPlace) -> list[Step]:
-        """The steps of one block."""
+        """Return the steps of one block."""
         return self._blocks.steps(block)
 
     def to_pandas(self, world: int | None = None) -> Any:
-        """A table with a row for each sample, of one world or of all.
+        """Return a table with a row for each sample, of one world or of all.
 
         Columns are `name` or `name[k]`; units are in `attrs["units"]`. The index is
         the time, and for all worlds the world and the time.
@@ -258,7 +241,8 @@ class Recording(Closing):
             left = [n for n in columns if n not in drawn]
             what = ", ".join(left) or "The recording"
             raise InvalidInputError(
-                f"{what} has no numbers to draw as curves.", name=what
+                f"{what} has no numbers to draw as curves.",
+                name=left[0] if left else str(self.path),
             )
         components = {name: self.labels(name) for name in drawn}
         places = {world: self.place(world) for world in some}

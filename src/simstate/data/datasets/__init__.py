@@ -1,4 +1,4 @@
-"""Data sets: episodes of recordings in the formats of others, and theirs read.
+"""Data sets: episodes of recordings in other formats, and readers of these.
 
 write_hdf5("run.simrec", "demos.hdf5")  # Isaac Lab, robomimic
 write_lerobot("run.simrec", "data/walk")  # LeRobot v3

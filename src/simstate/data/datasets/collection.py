@@ -1,8 +1,8 @@
-"""Collect: episodes of a policy, in parts that are whole or done again.
+"""Collect: episodes of a policy, in parts that are complete or recorded again.
 
-An episode belongs to a world by its global id, which seeds it: what world 37 does is
-the same however many run at once, and whatever was interrupted. (Matrix products of a
-network may round otherwise for another number of rows: then `envs` must be the same.)
+An episode belongs to a world, whose global id seeds it: world 37 does the same for any
+number of worlds at once, and after interruptions. (Matrix products of a network may
+round differently for another number of rows: then `envs` must be the same.)
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from simstate.study.dispersions.study import Over
 
 Act: TypeAlias = "Callable[[dict[str, Tensor]], Tensor]"
 MakeAct: TypeAlias = "Callable[[Env], Act]"
-"""Makes the policy for an environment: actions from observations by group."""
+"""Returns the policy for an environment: actions from observations by group."""
 
 OnProgress: TypeAlias = "Callable[[int, int], None]"
-"""`on_progress(wanted, tried)`: numbers of wanted and of tried episodes so far."""
+"""`on_progress(kept, tried)`: numbers of kept and of tried episodes so far."""
 
 ABOUT = "collect.json"
 FORMAT = "simstate collection 1"
 MOST_TRIES = 100
-"""Worlds that are tried for each wanted episode, before it is given up."""
+"""Maximum number of worlds to try for each requested episode."""
 
 
 @dataclass(frozen=True)
 class Collection:
-    """A folder of episodes: recordings of some worlds, the first episode of each."""
+    """A folder of episodes: recordings of worlds, with the first episode of each."""
 
     folder: Path
     success: str | None
-    """The term whose end is wanted; None: any end."""
+    """The term that must end an episode; None: any term."""
     all_episodes: bool = False
-    """True if each world has several episodes: those of an existing recording."""
+    """True to keep all episodes of each world, as of an existing recording."""
 
     def path(self, part: int) -> Path:
         """Return the path of a part."""
@@ -66,11 +66,11 @@ class Collection:
         return sorted(self.folder.glob("part-*.simrec"))
 
     def episodes(self) -> Iterator[Episode]:
-        """The wanted episodes, in the order of the parts and of their ends."""
+        """Yield the kept episodes, in the order of the parts and of their ends."""
         return episodes_of(self.parts, keep=self.keep)
 
     def export(self, to: Literal["hdf5", "lerobot"]) -> Path:
-        """Write the wanted episodes as demos.hdf5 or lerobot/ in the folder."""
+        """Write the kept episodes as demos.hdf5 or lerobot/ in the folder."""
         if to == "hdf5":
             path = self.folder / "demos.hdf5"
             write_hdf5(self.parts, path, success=self.success, keep=self.keep)
@@ -80,7 +80,7 @@ class Collection:
         return path
 
     def _export_lerobot(self, path: Path) -> None:
-        """Write the data set; one of fewer episodes that is there gives way to it."""
+        """Write the data set, replacing an existing one."""
         if not (path / "meta" / "info.json").is_file():
             write_lerobot(self.parts, path, keep=self.keep)
             return
@@ -96,12 +96,12 @@ class Collection:
                 raise
 
     def keep(self, episode: Episode) -> bool:
-        """Return True if an episode was collected and ended as wanted."""
+        """Return True if an episode was collected and ended by `success`."""
         wanted = self.success is None or episode.ends == (self.success,)
         return wanted and (self.all_episodes or episode.number == 0)
 
     def count(self, part: int) -> int:
-        """Return the number of wanted episodes of a part."""
+        """Return the number of kept episodes of a part."""
         return sum(1 for _ in episodes_of(self.path(part), keep=self.keep))
 
 
@@ -124,25 +124,25 @@ def collect(
 ) -> Collection:
     """Run a policy until there are enough episodes; return the collection.
 
-    A folder in which it was interrupted is gone on with: whole parts stay, the last is
-    done again, and the bits are the same.
+    An interrupted collection is continued in its folder: complete parts are kept, the
+    last one is recorded again, and the result is bitwise the same.
 
     Args:
         cfg: the task.
-        make_act: makes the policy for an environment.
-        folder: for the parts and what they are.
-        episodes: how many are wanted.
-        envs: how many worlds run at once, each for one episode.
-        seed: of all that is random.
-        success: the term that must end an episode ("time_out"); None: any does.
-        quantities: what to record besides observations and actions.
-        cameras: those of the task's scene whose pictures are recorded, before each
-            step; "view" looks at the first entity, and needs not be there.
-        image_size: width and height of the pictures [px]; None: what the scene says.
-        task: where the task is found, as in `env.record`.
+        make_act: returns the policy for an environment.
+        folder: the folder for the parts and their description.
+        episodes: number of episodes to collect.
+        envs: number of worlds that run at once, each for one episode.
+        seed: seed of everything random.
+        success: the term that must end an episode ("time_out"); None: any term.
+        quantities: quantities to record besides observations and actions.
+        cameras: cameras of the task's scene whose images are recorded before each
+            step; "view" looks at the first entity, and is added if it is missing.
+        image_size: width and height of the images [px]; None: those of the scene.
+        task: reference of the task, as in `env.record`.
         engine: as in Env.
         on_progress: called after each part.
-        over: what runs the parts: `Cluster.map` of `simstate.data.ray`; None: here.
+        over: runs the parts, such as `simstate.data.ray.Cluster.map`; None: here.
     """
     whole_number("episodes", episodes, 1)
     whole_number("envs", envs, 1)
@@ -171,8 +171,8 @@ def collect(
             break
         if tried >= MOST_TRIES * episodes:
             raise InvalidInputError(
-                f"{found} of {tried} episodes ended by {success!r}: the policy "
-                "hardly ever succeeds.",
+                f"Only {found} of {tried} episodes ended by {success!r}, {episodes} "
+                "are requested: the policy hardly ever succeeds.",
                 name=success or "",
             )
     return collection
@@ -185,7 +185,7 @@ Record: TypeAlias = "Callable[[int, Path], None]"
 def written_parts(
     collection: Collection, record: Record, parts: Iterable[int], over: Over | None
 ) -> Iterator[int]:
-    """Each part in turn, once it is there: written here or by others, where missing."""
+    """Yield each part once its file exists; missing ones are recorded by `over`."""
     ours, theirs = itertools.tee(parts)
     missing = (part for part in theirs if not collection.path(part).exists())
     sent = None if over is None else iter(over(partial(_as_bytes, record), missing))
@@ -193,17 +193,17 @@ def written_parts(
         path = collection.path(part)
         if not path.exists():
             if sent is None:
-                begun = path.with_suffix(".begun")
-                record(part, begun)
+                partial_file = path.with_suffix(".begun")
+                record(part, partial_file)
                 with naming_errors(path, "write"):
-                    begun.replace(path)
+                    partial_file.replace(path)
             else:
                 write_atomically(path, next(sent))
         yield part
 
 
 def _as_bytes(record: Record, part: int) -> bytes:
-    """The recording of a part, to be sent."""
+    """Return the recording of a part as bytes, to send it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "part.simrec"
         record(part, path)
@@ -211,7 +211,7 @@ def _as_bytes(record: Record, part: int) -> bytes:
 
 
 def check_success(cfg: EnvCfg, success: str | None) -> None:
-    """Raise unless it is a termination term of the task, or None."""
+    """Raise unless `success` is a termination term of the task, or None."""
     if success is not None and success not in cfg.terminations:
         raise InvalidInputError(
             f"success must be a termination term of the task, one of "
@@ -223,7 +223,7 @@ def check_success(cfg: EnvCfg, success: str | None) -> None:
 def with_cameras(
     cfg: EnvCfg, names: Sequence[str], size: tuple[int, int] | None
 ) -> EnvCfg:
-    """The task with cameras of this size [px], of which it must have all but "view"."""
+    """Return the task with cameras of a size [px]; only "view" is added if missing."""
     scene = cfg.scene
     if VIEW in names and VIEW not in scene.cameras:
         scene = with_view(scene)
@@ -238,7 +238,7 @@ def with_cameras(
 
 
 def with_pictures(quantities: Recorded, cameras: Sequence[str]) -> Recorded:
-    """Return what to record, with the pictures of some cameras."""
+    """Return the quantities to record, with the images of cameras."""
     if not cameras:
         return quantities
     pictures = {f"{CAMERA}{name}": f"{CAMERA}{name}" for name in cameras}
@@ -284,18 +284,18 @@ class _Part:
 
 
 def describe_folder(root: Path, what: Mapping[str, Any]) -> None:
-    """Write down what is collected; raise if the folder has something else."""
+    """Write the settings of a collection; raise if the folder holds another one."""
     with naming_errors(root, "write"):
         root.mkdir(parents=True, exist_ok=True)
-    on_progress = {"format": FORMAT, **what}
+    about = {"format": FORMAT, **what}
     file = root / ABOUT
     if not file.exists():
         if any(root.glob("part-*.simrec")):
             raise InvalidInputError(
-                f"{str(root)!r} has parts of a collection but no {ABOUT}, which says "
-                "what they are of: name another folder."
+                f"{str(root)!r} has parts of a collection but no {ABOUT}, which "
+                "describes them: choose another folder."
             )
-        text = json.dumps(on_progress, indent=2, ensure_ascii=False)
+        text = json.dumps(about, indent=2, ensure_ascii=False)
         write_atomically(file, text.encode())
         return
     try:
@@ -304,11 +304,11 @@ def describe_folder(root: Path, what: Mapping[str, Any]) -> None:
         before: Any = json.loads(text)
     except ValueError as error:
         raise InvalidInputError(f"{str(file)!r} cannot be read: {error}.") from error
-    now = json.loads(json.dumps(on_progress))
+    now = json.loads(json.dumps(about))
     other = [k for k in {**now, **before} if before.get(k) != now.get(k)]
     if other:
         raise InvalidInputError(
-            f"{str(root)!r} holds a collection with other {', '.join(other)}: choose "
-            "another folder, or ask for the same.",
+            f"{str(root)!r} holds a collection with different {', '.join(other)}: "
+            "choose another folder, or use the same settings.",
             name=str(root),
         )

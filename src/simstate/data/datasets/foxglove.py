@@ -1,4 +1,4 @@
-"""MCAP for Foxglove: columns as JSON messages whose schemas say unit and axes."""
+"""MCAP for Foxglove: columns as JSON messages whose schemas state unit and axes."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def write_foxglove(
     worlds: Sequence[int] | None = None,
     names: Sequence[str] | None = None,
 ) -> int:
-    """Write columns of a recording as a log for Foxglove; returns the messages.
+    """Write columns of a recording as a log for Foxglove; return the message count.
 
-    Each column is a topic `/world_3/robot.joint_pos`, with a property for each
-    component, under its name; a number that is none (NaN, ∞) is null. Recorded
-    `body_link_pose_w` is also `/tf`, so that the 3D panel shows the links, and recorded
-    pictures are images. A log has one time that only increases: that since the start of
-    the recording. The simulation's, which restarts when a world is reset, is a column.
+    Each column is a topic `/world_3/robot.joint_pos`, with a property named after each
+    component; non-finite values (NaN, ∞) are null. A recorded `body_link_pose_w` is
+    also `/tf`, so that the 3D panel shows the links, and recorded pictures are images.
+    The log time is the time since the start of the recording, which only increases. The
+    simulation time, which restarts when a world is reset, is a column.
 
     Args:
-        recording: the file.
+        recording: the recording or its file.
         path: the .mcap file, which is replaced.
-        worlds: those to write; None: the first that was recorded.
-        names: columns; None: all.
+        worlds: worlds to write; None: the first recorded one.
+        names: columns to write; None: all.
     """
     mcap = library("mcap.writer", "record", "Recordings")
     with opened(recording) as source:
@@ -94,7 +94,7 @@ class _Log:
         self._tf = self._channel("/tf", self._transform_schema())
 
     def write(self) -> int:
-        """Write all messages; how many there are."""
+        """Write all messages; return their number."""
         count = 0
         elapsed = self._recording.elapsed.numpy()
         for block in self._recording.blocks:
@@ -143,7 +143,7 @@ class _Log:
         return self._writer.register_channel(topic, "json", schema)
 
     def _schema(self, name: str) -> int:
-        """A schema for a column: a property for each component, with its unit."""
+        """Register the schema of a column: a property and unit for each component."""
         contract = self._recording.contract(name)
         width = math.prod(contract["shape"])
         keys = contract["names"] or [f"value_{k}" for k in range(width)]
@@ -169,7 +169,7 @@ class _Log:
         return self._writer.register_schema(f"simstate.{name}", "jsonschema", data)
 
     def _image_schema(self) -> int:
-        """Foxglove's own message for images."""
+        """Register Foxglove's schema for images."""
         whole, text = {"type": "integer"}, {"type": "string"}
         schema = {
             "type": "object",
@@ -188,7 +188,7 @@ class _Log:
         return self._writer.register_schema(_IMAGE, "jsonschema", data)
 
     def _transform_schema(self) -> int:
-        """Foxglove's own message for frames."""
+        """Register Foxglove's schema for frames."""
         number = {"type": "number"}
         vector = {"type": "object", "properties": dict.fromkeys("xyz", number)}
         turn = {"type": "object", "properties": dict.fromkeys("xyzw", number)}
@@ -209,14 +209,14 @@ class _Log:
 
 
 def _plain(values: np.ndarray) -> list[float | None]:
-    """Numbers for JSON, which has neither NaN nor infinity."""
+    """Return values for JSON: null for NaN and infinity."""
     return [x if math.isfinite(x) else None for x in values.reshape(-1).tolist()]
 
 
 def _transform(
     stamp: dict[str, int], frame: str, pose: Sequence[float]
 ) -> dict[str, Any]:
-    """A pose (x, y, z, qw, qx, qy, qz) in world axes as Foxglove has it."""
+    """Return a pose (x, y, z, qw, qx, qy, qz), world axes, as Foxglove's message."""
     return {
         "timestamp": stamp,
         "parent_frame_id": "world",
@@ -227,7 +227,7 @@ def _transform(
 
 
 def _image(camera: str, picture: np.ndarray) -> dict[str, Any]:
-    """A picture (H, W, 3) as Foxglove has it."""
+    """Return a picture (H, W, 3) as Foxglove's message."""
     height, width, _ = picture.shape
     return {
         "frame_id": camera,

@@ -1,7 +1,7 @@
-"""HDF5 as Isaac Lab and robomimic have it: `data/demo_0/{actions,obs,states,…}`.
+"""HDF5 files of Isaac Lab and robomimic: `data/demo_0/{actions,obs,states,…}`.
 
-Quaternions of `root_pose` are (x, y, z, w) in files of format version 1, which is what
-is written, and (w, x, y, z) in older ones; read, they are always (w, x, y, z).
+Quaternions of `root_pose` are (x, y, z, w) in files of format version 1, which is
+written, and (w, x, y, z) in older ones; readers always return (w, x, y, z).
 """
 
 # h5py comes without types.
@@ -42,7 +42,7 @@ from simstate.record.columns import CAMERA, EACH
 _T = TypeVar("_T")
 
 MAX_BYTES = 4 << 30
-"""Largest array of a file that is read."""
+"""Maximum size of an array to read [bytes]."""
 FORMAT_VERSION = 1
 """Version of Isaac Lab's files: quaternions (x, y, z, w)."""
 _STATES = {
@@ -51,17 +51,17 @@ _STATES = {
     "joint_pos": "joint_position",
     "joint_vel": "joint_velocity",
 }
-"""Names of an entity's quantities in `states/articulation/ENTITY`, and without joints
-in `states/rigid_object/ENTITY`: the pose of the root link's origin, the velocity of its
-COM, both along world axes."""
+"""Names of an entity's quantities in `states/articulation/ENTITY`, or without joints in
+`states/rigid_object/ENTITY`: the pose of the root link's origin and the velocity of its
+COM, both in world axes."""
 
 _XYZW, _WXYZ = [0, 1, 2, 4, 5, 6, 3], [0, 1, 2, 6, 3, 4, 5]
-"""The components of a pose (x, y, z, qw, qx, qy, qz) in the order of the file, and
+"""Permutations of a pose (x, y, z, qw, qx, qy, qz) to the order of the file, and
 back."""
 _LISTS = ("names", *EACH.values())
 """Properties of each component, as lists in JSON."""
 _OWN = ("time", "action", "reward", "terminated", "truncated", "ended", "event")
-"""Columns that every recording of an Env has, which are elsewhere."""
+"""Columns of every recording of an Env that are written elsewhere or not at all."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ class Demonstration:
     """One episode of an HDF5 file, as arrays with a row for each step."""
 
     name: str
-    """Such as "demo_0"."""
+    """Name in the file, such as "demo_0"."""
     actions: np.ndarray
     arrays: dict[str, np.ndarray]
-    """Everything else by its path within the episode ("obs/policy")."""
+    """All other arrays, by path within the episode ("obs/policy")."""
     attributes: dict[str, Any]
     """Attributes of the episode: num_samples, success, seed, …"""
     contracts: dict[str, dict[str, Any]]
@@ -89,22 +89,21 @@ def write_hdf5(
     success: str | None = None,
     keep: Keep | None = None,
 ) -> int:
-    """Write the episodes of recordings; returns how many.
+    """Write the episodes of recordings; return their number.
 
-    `obs/GROUP` are the observations before each step, `obs/QUANTITY` what else was
-    recorded, `obs/CAMERA_image` pictures (uint8, steps × H × W × 3); poses and joints
+    `obs/GROUP` holds the observations before each step, `obs/QUANTITY` other recorded
+    quantities, `obs/CAMERA_image` pictures (uint8, steps × H × W × 3); poses and joints
     of entities are in `states/articulation/ENTITY`, poses of those without joints in
-    `states/rigid_object/ENTITY`. Units, axes, points and names of
-    components are attributes of each array, and `units` where components have
-    different ones.
+    `states/rigid_object/ENTITY`. Units, axes, points and names of components are
+    attributes of each array, and `units` if those of the components differ.
 
     Args:
         source: recordings of an Env, or of a Simulation with `fields=["ctrl"]`: an
             episode is then a world from one reset to the next, without rewards.
         path: the file, which is replaced.
-        success: the term whose end is a success ("time_out"); the others are kept
-            and marked. None: nothing is said about success.
-        keep: which episodes to write; None: all that are complete.
+        success: the term that counts as success ("time_out"); other episodes are
+            written and marked as failures. None: success is not stated.
+        keep: returns True for the episodes to write; None: all complete ones.
     """
     h5py = library("h5py", "data", "HDF5 files")
     check_target(path, *paths_of(source))
@@ -132,8 +131,8 @@ def write_hdf5(
 def read_hdf5(path: str | Path) -> list[Demonstration]:
     """Return the demonstrations of a file of Isaac Lab, robomimic or simstate.
 
-    HDF5's library can loop forever in a damaged file, without a way to interrupt it:
-    read files of unknown origin in a process that you can kill.
+    The HDF5 library can loop forever on a damaged file and cannot be interrupted: read
+    files of unknown origin in a process that you can kill.
     """
     return _read_file(path, _read_all)
 
@@ -154,7 +153,7 @@ def read_hdf5_arrays(path: str | Path) -> Demonstration | None:
 def _read_file(
     path: str | Path, read: Callable[[Any, str | Path, Any, list[str]], _T]
 ) -> _T:
-    """Read an open file; an error names the file and what was being read."""
+    """Open and read a file; an error names the file and the item that was read."""
     h5py = library("h5py", "data", "HDF5 files")
     place = [""]
     try:
@@ -162,11 +161,11 @@ def _read_file(
             return read(h5py, path, file, place)
     except SimStateError:
         raise
-    except Exception as error:  # what a damaged file raises is without limits
+    except Exception as error:  # a damaged file may raise anything
         where = f" at {place[0]!r}" if place[0] else ""
         raise InvalidInputError(
-            f"{str(path)!r} is no HDF5 file of demonstrations, or is damaged{where}: "
-            f"{error}.",
+            f"{str(path)!r} is not an HDF5 file of demonstrations, or is damaged"
+            f"{where}: {error}.",
             name=str(path),
         ) from error
 
@@ -174,17 +173,17 @@ def _read_file(
 def _read_all(
     h5py: Any, path: str | Path, file: Any, place: list[str]
 ) -> list[Demonstration]:
-    """Return the demonstrations; `place` gets the name of what is being read."""
+    """Return the demonstrations; `place` is set to the name of the current item."""
     is_here = isinstance(file.get("data", getlink=True), h5py.HardLink)
     if not is_here or not isinstance(file.get("data"), h5py.Group):
         raise InvalidInputError(
-            f"{str(path)!r} has no group 'data': it is no file of demonstrations."
+            f"{str(path)!r} has no group 'data': it is not a file of demonstrations."
         )
     is_xyzw = int(file.attrs.get("format_version", 0)) >= FORMAT_VERSION
     found: list[Demonstration] = []
     for name in sorted(file["data"], key=_number):
         place[0] = f"data/{name}"
-        # A soft link may lead to another file by an external one: neither is followed.
+        # A soft link may point to an external one, and so to another file.
         if not isinstance(file["data"].get(name, getlink=True), h5py.HardLink):
             raise InvalidInputError(
                 f"{place[0]!r} of {str(path)!r} is a link, perhaps to another file: "
@@ -198,11 +197,11 @@ def _read_all(
 
 
 def _about(source: Source) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
-    """The contracts of the columns, what the file says of its environment, and kinds.
+    """Return contracts of columns, facts about the environment, and kinds of entities.
 
     The kind of an entity is Isaac Lab's: "articulation", or "rigid_object".
     """
-    opened = recordings_of(source)  # open for as long as this is kept
+    opened = recordings_of(source)  # keeps the recording open
     recording = next(opened)
     header = recording.header
     about = {
@@ -248,8 +247,8 @@ def _write_episode(
         where = _place(name, kinds)
         if where in arrays:
             raise InvalidInputError(
-                f"{name!r} and {arrays[where][1]!r} would both be {where!r} of the "
-                "data set: record it under another name."
+                f"{name!r} and {arrays[where][1]!r} would both be {where!r} in the "
+                "data set: record one of them under another name."
             )
         arrays[where] = (values, name)
     for where, (values, column) in arrays.items():
@@ -279,7 +278,7 @@ def _place(column: str, kinds: dict[str, str]) -> str:
 
 
 def _is_root_pose(where: str) -> bool:
-    """Return True if an array has poses in the order of the file, unlike in `obs`."""
+    """Return True if an array has poses in the order of the file; `obs` has not."""
     return where.endswith("/root_pose") and not where.startswith("obs/")
 
 
@@ -295,7 +294,7 @@ def _read_episode(
             return
         if item.dtype.hasobject:
             raise InvalidInputError(
-                f"{place[0]!r} of {path!r} holds no numbers: {item.dtype}."
+                f"{place[0]!r} of {path!r} is not numeric: {item.dtype}."
             )
         _check_size(path, place[0], item)
         values = np.asarray(item)
@@ -317,18 +316,18 @@ def _read_episode(
 
 
 def _check_size(path: str, where: str, item: Any) -> None:
-    """Raise if an array that is not in this file, or much larger than it, is named."""
+    """Raise if an array is too large, or stored in another file."""
     size = math.prod(item.shape) * item.dtype.itemsize
     if item.external or item.is_virtual or size > MAX_BYTES:
         raise InvalidInputError(
-            f"{where!r} of {path!r} has {size:,} bytes or is in another file: arrays "
-            f"of at most {MAX_BYTES:,} bytes in the file itself are read.",
+            f"{where!r} of {path!r} has {size:,} bytes or is in another file: only "
+            f"arrays of at most {MAX_BYTES:,} bytes in the file itself are read.",
             name=path,
         )
 
 
 def _list_of(attribute: object) -> list[Any] | None:
-    """The list that an attribute has as JSON; None: it is another program's."""
+    """Return the list that an attribute holds as JSON; None if it does not."""
     try:
         found: Any = json.loads(attribute) if isinstance(attribute, str) else None
     except (ValueError, RecursionError):

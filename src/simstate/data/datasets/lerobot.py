@@ -1,4 +1,4 @@
-"""LeRobot v3: parquet files and films with all episodes; what they are in `meta/`."""
+"""LeRobot v3: parquet files and films of all episodes, described in `meta/`."""
 
 # pyarrow comes without types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -48,23 +48,23 @@ def write_lerobot(
     keep: Keep | None = None,
     robot_type: str | None = None,
 ) -> int:
-    """Write the episodes of recordings as a data set; returns how many.
+    """Write the episodes of recordings as a data set; return their number.
 
     `observation.state` is an observation group, `action` the action,
-    `observation.QUANTITY` what else was recorded, `next.reward` and `next.done` what
-    came of the step, `observation.images.CAMERA` pictures, as H.264 films. Names of
-    components are in the features of `meta/info.json`, with unit, axes and point,
-    and `units`, `each_axes` and `points` where components have different ones.
+    `observation.QUANTITY` other recorded quantities, `next.reward` and `next.done` the
+    results of the step, `observation.images.CAMERA` pictures, as H.264 films. Names of
+    components are in the features of `meta/info.json`, with unit, axes and point, and
+    `units`, `each_axes` and `points` if those of the components differ.
 
     Args:
         source: recordings of an Env, or of a Simulation with `fields=["ctrl"]`: an
             episode is then a world from one reset to the next, without rewards.
-        folder: a folder that is not there yet, or is empty.
-        task: what was to be done, in words; None: the task's name.
-        state: the observation group that is `observation.state`, None: "policy"; of a
+        folder: the folder to create; it may exist if it is empty.
+        task: description of the task, in words; None: the task's name.
+        state: the observation group for `observation.state`, None: "policy"; of a
             Simulation the recorded quantity, None: the first.
-        keep: which episodes to write; None: all that are complete.
-        robot_type: None: the names of the scene's entities.
+        keep: returns True for the episodes to write; None: all complete ones.
+        robot_type: type of the robot; None: the names of the scene's entities.
     """
     with (
         filling(Path(folder)) as root,
@@ -91,13 +91,16 @@ class _Writer(Closing):
     ) -> None:
         self._arrow = library("pyarrow", "data", "LeRobot data sets")
         self._parquet = library("pyarrow.parquet", "data", "LeRobot data sets")
-        opened = recordings_of(source)  # open for as long as this is kept
+        opened = recordings_of(source)  # keeps the recording open
         recording = next(opened)
         header = recording.header
         self._contracts = contracts_of(recording)
         del self._contracts["time"]
         self._root, self._state = root, self._state_column(recording, state)
-        self._fps = 1.0 / step_of(recording)
+        step = step_of(recording)
+        if not step:  # a Simulation that was not stepped
+            raise InvalidInputError(NO_EPISODE, name="episodes")
+        self._fps = 1.0 / step
         self._task = task or header.get("task") or "simstate"
         self._robot = robot_type or ", ".join(header["simulation"]["entities"])
         self.rows: list[dict[str, Any]] = []
@@ -115,7 +118,7 @@ class _Writer(Closing):
         }
 
     def _state_column(self, recording: Recording, state: str | None) -> str:
-        """Return the column that is `observation.state`; an unknown one raises."""
+        """Return the column for `observation.state`; raise if it is unknown."""
         if recording.kind == "env":
             name = f"{OBSERVATION}{state or 'policy'}"
             recording.contract(name)
@@ -130,7 +133,7 @@ class _Writer(Closing):
         ]
         if not others:
             raise InvalidInputError(
-                "The recording holds no quantity to be observation.state: record some, "
+                "The recording has no quantity for observation.state: record one, "
                 'sim.record(path, quantities=["robot.joint_pos"], fields=["ctrl"]).'
             )
         return others[0]
@@ -142,9 +145,9 @@ class _Writer(Closing):
         if not np.allclose(spans, 1.0, rtol=0.0, atol=1e-3):
             raise InvalidInputError(
                 f"Samples of world {episode.world} are {spans.min() / self._fps:g} to "
-                f"{spans.max() / self._fps:g} s apart, and a LeRobot data set has one "
-                "rate: record with every=…, or step the same number of steps each "
-                "time.",
+                f"{spans.max() / self._fps:g} s apart, but a LeRobot data set has one "
+                "rate: record with every=…, or take the same number of steps in each "
+                "call.",
                 name="every",
             )
         features = self._features(episode)
@@ -212,7 +215,7 @@ class _Writer(Closing):
             films.close()
 
     def _features(self, episode: Episode) -> dict[str, np.ndarray]:
-        """The features of an episode; shape (steps, k) or (steps,)."""
+        """Return the features of an episode; shape (steps, k) or (steps,)."""
         columns = episode.columns
         found = {
             "observation.state": columns[self._state],
@@ -225,7 +228,7 @@ class _Writer(Closing):
             feature = _feature(name)
             if feature in found:
                 raise InvalidInputError(
-                    f"{name!r} would be {feature!r} of the data set, which is there "
+                    f"{name!r} would be {feature!r} in the data set, which exists "
                     "already: record it under another name.",
                     name=name,
                 )
@@ -236,7 +239,7 @@ class _Writer(Closing):
         }
 
     def _others(self) -> list[str]:
-        """Further columns: other observation groups and quantities."""
+        """Return the further columns: other observation groups and quantities."""
         own = (self._state, "action", "reward", "terminated", "truncated")
         left_out = (*own, "ended", "event", *self._films)
         return [name for name in self._contracts if name not in left_out]

@@ -14,16 +14,16 @@ from simstate.train.video import Mp4
 
 VIDEO = "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4"
 FILE_MB = 200
-"""About the size of a full file."""
+"""Approximate size of a full file [MB]."""
 MOST_BYTES = 16 * FILE_MB << 20
-"""Maximum size of the pictures before encoding, to about a sixteenth: beyond it the
-next episode starts another file."""
+"""Maximum size of a file's pictures before encoding, which shrinks them to about 1/16;
+beyond it the next episode starts another file."""
 ENCODING = ("-crf", "18", "-g", "2")
-"""Little loss, and a whole picture every second frame: training reads at random."""
+"""Little loss, and a key frame every second frame: training reads in random order."""
 
 
 class Films(Closing):
-    """The films of one camera: files with episodes, each from a time to a time.
+    """The films of one camera: files of episodes, one after the other.
 
     Args:
         root: the data set's folder.
@@ -39,7 +39,7 @@ class Films(Closing):
         self._film: Mp4 | None = None
 
     def add(self, pictures: np.ndarray) -> dict[str, Any]:
-        """Append an episode (frames, H, W, 3); where it is, for `meta/episodes`."""
+        """Append an episode (frames, H, W, 3); return its row for `meta/episodes`."""
         film = self._film
         if film is None or self._bytes > MOST_BYTES:
             film = self._begin(*pictures.shape[1:3])
@@ -56,13 +56,13 @@ class Films(Closing):
         }
 
     def close(self) -> None:
-        """End the last file."""
+        """Finish the last file."""
         if self._film is not None:
             self._film.close()
             self._film = None
 
     def described(self, shape: tuple[int, ...], of: str) -> dict[str, Any]:
-        """The feature for `meta/info.json`, of pictures of a shape (H, W, 3)."""
+        """Return the feature for `meta/info.json`, of pictures of a shape (H, W, 3)."""
         height, width, channels = shape
         return {
             "dtype": "video",
@@ -82,11 +82,11 @@ class Films(Closing):
         }
 
     def _begin(self, height: int, width: int) -> Mp4:
-        """Another file."""
+        """Start another file."""
         if height % 2 or width % 2:
             raise InvalidInputError(
-                f"Pictures of a video have an even width and height, those of "
-                f"{self._feature} are {width} × {height}.",
+                f"A video needs an even width and height; pictures of {self._feature} "
+                f"are {width} × {height}.",
                 name=self._feature,
             )
         self.close()

@@ -1,8 +1,8 @@
-"""MetaSim's trajectory files (version 2), read without running what is in them.
+"""MetaSim's trajectory files (version 2), read without running code in them.
 
 A file is a dictionary: robot → a list of demonstrations, each with `init_state`,
-`actions` and perhaps `states`. Pickle can run code: here it makes numbers, strings,
-lists, dictionaries and NumPy arrays, and nothing else.
+`actions` and perhaps `states`. Pickle can run code: this reader creates only numbers,
+strings, lists, dictionaries and NumPy arrays.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, cast
 from simstate.base.errors import InvalidInputError, unknown_name
 
 LARGEST = 2 << 30
-"""The most bytes that a compressed file unpacks to."""
+"""Maximum size of a decompressed file [bytes]."""
 _ALLOWED = {
     ("collections", "OrderedDict"),
     ("numpy", "ndarray"),
@@ -40,9 +40,9 @@ class MetaSimTrajectory:
     init_state: dict[str, Any]
     """A unified state: "robots" and "objects" by name, for `sim.set_states`."""
     actions: list[dict[str, Any]]
-    """For each step the robot's targets, as `simstate.interop.metasim` takes them."""
+    """The robot's targets for each step, in the form of `simstate.interop.metasim`."""
     states: list[dict[str, Any]] | None
-    """A unified state for each step; None: the file has none."""
+    """A unified state for each step; None if the file has none."""
     extra: Any
     """Additional data."""
 
@@ -51,20 +51,20 @@ class MetaSimTrajectory:
 
 
 def read_metasim(path: str | Path, robot: str | None = None) -> list[MetaSimTrajectory]:
-    """The demonstrations of a .json, .pkl or .pkl.gz file.
+    """Return the demonstrations of a .json, .pkl or .pkl.gz file.
 
     Args:
         path: the file.
-        robot: whose; None: the only robot of the file.
+        robot: name of the robot; None: the only one of the file.
     """
     content = _content(Path(path))
     if not isinstance(content, dict):
-        raise InvalidInputError(f"{str(path)!r} holds no dictionary of robots.")
+        raise InvalidInputError(f"{str(path)!r} is not a dictionary of robots.")
     robots = cast("dict[str, Any]", content)
     if robot is None:
         if len(robots) != 1:
             raise InvalidInputError(
-                f"{str(path)!r} has several robots: name one of {', '.join(robots)}."
+                f"{str(path)!r} has {len(robots)} robots, name one: {[*robots]}."
             )
         robot = next(iter(robots))
     if robot not in robots:
@@ -73,7 +73,7 @@ def read_metasim(path: str | Path, robot: str | None = None) -> list[MetaSimTraj
         return [_trajectory(robot, demo) for demo in robots[robot]]
     except (KeyError, TypeError, AttributeError) as error:
         raise InvalidInputError(
-            f"{str(path)!r} is no trajectory file of version 2: {error!r}."
+            f"{str(path)!r} is not a trajectory file of version 2: {error!r}."
         ) from error
 
 
@@ -89,7 +89,7 @@ def _content(path: Path) -> Any:
                 data = file.read(LARGEST + 1)
             if len(data) > LARGEST:
                 raise InvalidInputError(
-                    f"{str(path)!r} unpacks to more than {LARGEST:,} bytes."
+                    f"{str(path)!r} decompresses to more than {LARGEST:,} bytes."
                 )
             return _Unpickler(io.BytesIO(data)).load()
         if name.endswith(".pkl"):
@@ -97,7 +97,7 @@ def _content(path: Path) -> Any:
                 return _Unpickler(file).load()
     except InvalidInputError:
         raise
-    except Exception as error:  # what damaged pickles raise is without limits
+    except Exception as error:  # a damaged pickle may raise anything
         raise InvalidInputError(f"{str(path)!r} cannot be read: {error}.") from error
     raise InvalidInputError(
         f"A trajectory file ends in .json, .pkl or .pkl.gz, got {name!r}.", name=name
@@ -105,15 +105,15 @@ def _content(path: Path) -> Any:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Makes containers, numbers and arrays; whatever else is named is refused."""
+    """Creates containers, numbers and arrays; rejects all other names."""
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         if (module_name, global_name) in _ALLOWED:
             return super().find_class(module_name, global_name)
         raise InvalidInputError(
             f"The file names {module_name}.{global_name}, which could run code: only "
-            "numbers, strings, lists, dictionaries and NumPy arrays are read. Save it "
-            "as .json where you trust it.",
+            "numbers, strings, lists, dictionaries and NumPy arrays are read. If you "
+            "trust the file, save it as .json.",
             name=f"{module_name}.{global_name}",
         )
 
@@ -129,7 +129,7 @@ def _trajectory(robot: str, demo: dict[str, Any]) -> MetaSimTrajectory:
 
 
 def _unified(robot: str, state: dict[str, Any]) -> dict[str, Any]:
-    """Return objects and robots separately; MetaSim has them in one dictionary."""
+    """Return objects and robots separately; MetaSim keeps them in one dictionary."""
     if "robots" in state or "objects" in state:
         return state
     plain = {name: _plain(value) for name, value in state.items()}
@@ -140,7 +140,7 @@ def _unified(robot: str, state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Arrays as lists: states are numbers by name."""
+    """Return arrays as lists."""
     if isinstance(value, dict):
         items = cast("dict[str, Any]", value).items()
         return {key: _plain(item) for key, item in items}

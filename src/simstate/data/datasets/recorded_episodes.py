@@ -1,4 +1,4 @@
-"""Episodes of a recording, world by world: of an Env, or of a Simulation."""
+"""Episodes of a recording of an Env or of a Simulation, by world."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Episode:
     """One world from a reset to the next end: arrays with a row for each step."""
 
     world: int
-    """The world's number in its recording."""
+    """Id of the world."""
     number: int
     """Number of earlier episodes of this world."""
     columns: dict[str, np.ndarray]
     """Columns by name; shape (steps, …). Observations are from before each step."""
     ends: tuple[str, ...]
-    """The terms that ended it; empty: the recording ended, or a reset by hand did."""
+    """The terms that ended it; empty after a manual reset or the recording's end."""
 
     def __len__(self) -> int:
         return len(self.columns["time"])
@@ -41,17 +41,17 @@ class Episode:
 
 
 Keep: TypeAlias = "Callable[[Episode], bool]"
-"""Which episodes are wanted."""
+"""Returns True for the episodes to keep."""
 
 
 def recordings_of(source: Source) -> Iterator[Recording]:
-    """The recordings of a source, each open while it is looked at."""
+    """Yield the recordings of a source, each open until the next one."""
     if isinstance(source, Recording):
         yield _checked(source)
         return
     paths = paths_of(source)
     if not paths:
-        raise InvalidInputError("There is no recording to take episodes from.")
+        raise InvalidInputError("No recordings were given: name at least one.")
     first: dict[str, Any] | None = None
     for path in paths:
         with Recording(path) as recording:
@@ -65,37 +65,35 @@ def recordings_of(source: Source) -> Iterator[Recording]:
 
 
 def check_target(path: str | Path, *sources: str | Path) -> None:
-    """Raise if a file to write is one of those that are read."""
+    """Raise if the file to write is one of the sources."""
     for source in sources:
         if Path(path).exists() and Path(path).samefile(source):
             raise InvalidInputError(
-                f"{str(path)!r} is the recording itself: name another file to write."
+                f"{str(path)!r} is the recording itself: write to another file."
             )
 
 
 def paths_of(source: Source) -> list[str | Path]:
-    """The files of a source."""
+    """Return the files of a source."""
     if isinstance(source, Recording):
         return [source.path]
     return [source] if isinstance(source, str | Path) else list(source)
 
 
-NO_EPISODE = (
-    "There is no episode to write: none has come to its end, or none is wanted."
-)
+NO_EPISODE = "There is no episode to write: none has ended, or none is to be kept."
 
 
 def episodes_of(
     source: Source, complete: bool = True, keep: Keep | None = None
 ) -> Iterator[Episode]:
-    """The episodes of recordings, in the order in which they ended.
+    """Yield the episodes of recordings, in the order in which they ended.
 
-    A block is read at a time; of each world what has begun is in memory.
+    One block is read at a time; the unfinished episode of each world is in memory.
 
     Args:
-        source: recordings that `env.record` wrote, or `sim.record` with its controls.
-        complete: leave out episodes that have not come to an end.
-        keep: called with each; None: all of them.
+        source: recordings by `env.record`, or by `sim.record` with its controls.
+        complete: True to skip episodes that have not ended.
+        keep: returns True for the episodes to keep; None: all of them.
     """
     for recording in recordings_of(source):
         cut = _episodes if recording.kind == "env" else _sim_episodes
@@ -106,12 +104,12 @@ def episodes_of(
 
 
 def success_of(term: str) -> Keep:
-    """Keep episodes that ended by one term alone, such as "time_out"."""
+    """Return a filter of episodes that ended by one term only, such as "time_out"."""
     return lambda episode: episode.ends == (term,)
 
 
 def _kinds(recording: Recording) -> dict[str, Any]:
-    """Return what the columns of a data set must have in common."""
+    """Return the properties that recordings of one data set must share."""
     keys = ("shape", "dtype", "names")
     found: dict[str, Any] = {"steps [s]": step_of(recording)}
     for name in recording.names:
@@ -125,8 +123,8 @@ def _other_columns(
 ) -> str:
     differ = [name for name in one | other if one.get(name) != other.get(name)]
     return (
-        f"{str(first)!r} and {str(path)!r} do not make one data set: they have other "
-        f"{', '.join(differ[:5])}. Take recordings of one task, with the same columns."
+        f"{str(first)!r} and {str(path)!r} do not form one data set: they differ in "
+        f"{', '.join(differ[:5])}. Use recordings of one task, with the same columns."
     )
 
 
@@ -144,7 +142,7 @@ def contracts_of(recording: Recording) -> dict[str, dict[str, Any]]:
 def step_of(recording: Recording) -> float:
     """Return the time between two rows of an episode [s]; of a Simulation, the median.
 
-    A world that was not stepped between two samples has no row for it.
+    A world that was not stepped between two samples has no row; 0 if none was stepped.
     """
     if recording.kind == "env":
         return recording.header["step_dt"]
@@ -165,16 +163,16 @@ def _controls(recording: Recording) -> str:
         if recording.contract(name).get("source", "").rpartition(".")[2] == "ctrl":
             return name
     raise RecordingError(
-        f"{str(recording.path)!r} is of a Simulation and holds no controls, which are "
+        f"{str(recording.path)!r} is of a Simulation and has no controls, which are "
         'the actions of a data set: record them, sim.record(path, fields=["ctrl"]).',
         name="ctrl",
     )
 
 
 def _sim_episodes(recording: Recording) -> Iterator[Episode]:
-    """Cut a recording of a Simulation where a world was reset: time goes back.
+    """Split a recording of a Simulation at resets of a world, where time decreases.
 
-    Quantities are from before each step, as of an Env. The action is what was applied
+    Quantities are from before each step, as for an Env. The action is the one applied
     until the next sample.
     """
     blocks = [recording.read_block(block) for block in recording.blocks]
@@ -225,7 +223,7 @@ class _World:
             return
         ended = columns["terminated"] | columns["truncated"]
         last = self.parts[-1]["time"][-1] if self.parts else -np.inf
-        again = np.concatenate([[last], time[:-1]]) >= time  # a reset by hand
+        again = np.concatenate([[last], time[:-1]]) >= time  # a manual reset
         start = 0
         for k in range(len(time)):
             if again[k] and (self.parts or k > start):
@@ -241,7 +239,7 @@ class _World:
             self.parts.append({n: x[start:].copy() for n, x in columns.items()})
 
     def end(self, terms: list[str]) -> Episode:
-        """The episode of all parts so far."""
+        """Return the episode of all parts so far."""
         names = self.parts[0]
         columns = {n: np.concatenate([part[n] for part in self.parts]) for n in names}
         complete = columns["terminated"][-1] | columns["truncated"][-1]

@@ -30,7 +30,7 @@ class ColumnStatistics:
     def of_pictures(pictures: np.ndarray) -> ColumnStatistics:
         """Return the statistics of uint8 colours as 0 … 1; (frames, H, W, 3).
 
-        By counting them, so that no picture is made into floating-point numbers.
+        They are computed from histograms, without converting pictures to floats.
         """
         shades = np.arange(256) / 255.0
         channels = [pictures[..., k] for k in range(pictures.shape[-1])]
@@ -60,7 +60,7 @@ class ColumnStatistics:
         )
 
     def to_dict(self) -> dict[str, list[float]]:
-        """As `meta/stats.json` has them."""
+        """Return the statistics in the form of `meta/stats.json`."""
         variance = np.clip(self.square - self.mean**2, 0.0, None)
         return {
             "min": self.least.tolist(),

@@ -1,4 +1,4 @@
-"""More than one machine: batches of worlds on a Ray cluster, with the same bits.
+"""Batches of worlds on a Ray cluster, with bitwise the same results.
 
 with Cluster() as cluster:
     outcome = study.run(100_000, over=cluster.map)

@@ -1,6 +1,6 @@
 """Cluster: calls a function with many items on the machines of a Ray cluster."""
 
-# Ray is loaded when a cluster is made.
+# Ray is loaded when a cluster is created.
 # pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from simstate.base.checks import whole_number
 from simstate.base.closeable import Closing
 from simstate.base.errors import InvalidInputError, SimStateError, warn
 from simstate.base.extras import library
+from simstate.engine.threads import available_cpus
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -27,33 +28,33 @@ _ENDING_S = 10.0
 """Time after which processes of a closed cluster are killed [s]."""
 _AUTH_MODE = "RAY_AUTH_MODE"
 _BUSY = (
-    " Ray gives its servers half a minute to start, which is too little on a very busy "
-    'machine: `ray start --head` by hand and the address "auto" begin without them.'
+    " Ray allows its servers half a minute to start, which is too short on a very busy "
+    'machine: run `ray start --head` first, and use the address "auto".'
 )
 
 
 _TOKEN = (
     " A connection needs the cluster's token: start its head with RAY_AUTH_MODE=token, "
-    "and set RAY_AUTH_TOKEN here to what `ray get-auth-token` prints there."
+    "and set RAY_AUTH_TOKEN here to the output of `ray get-auth-token` there."
 )
 
 
 class Cluster(Closing):
     """Workers on this machine, or on all machines of a Ray cluster.
 
-    Worlds have global ids that seed them, so that a batch gives the same bits
-    wherever it runs, and again after its worker was lost.
+    Worlds have global ids that seed them, so that a batch gives bitwise the same
+    results on any machine, and when it is repeated after its worker was lost.
 
-    Whoever reaches the ports of a Ray cluster can run code on it. One that is started
-    here listens on loopback only, and with a token. To one that runs already, a
-    connection needs its token (`RAY_AUTH_TOKEN`, or `~/.ray/auth_token`), unless you
+    Anyone who can reach the ports of a Ray cluster can run code on it. A cluster that
+    is started here listens on loopback only, and requires a token. A connection to a
+    running one needs its token (`RAY_AUTH_TOKEN`, or `~/.ray/auth_token`), unless you
     set `RAY_AUTH_MODE=disabled`.
 
     Args:
-        address: of a cluster ("auto", "10.0.0.1:6379", "ray://…"); None: this machine
-            alone, which is started and ended here.
-        workers: how many items run at once; None: as many as there are processors.
-        patience: after how long without a result a warning says what is waited for [s].
+        address: address of a cluster ("auto", "10.0.0.1:6379", "ray://…"); None: start
+            one on this machine, and end it on `close`.
+        workers: number of items that run at once; None: the number of processors.
+        patience: time without a result after which a warning is issued [s].
     """
 
     def __init__(
@@ -80,13 +81,13 @@ class Cluster(Closing):
         options: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
         if address is None:
             options |= {"include_dashboard": False}
-            options |= {"num_cpus": workers or len(os.sched_getaffinity(0))}
+            options |= {"num_cpus": workers or available_cpus()}
         is_here = _on_loopback() if address is None else contextlib.nullcontext()
         try:
             _use_token()
             with is_here:
                 self.ray.init(address=address, **options)
-        except Exception as error:  # of Ray's many kinds
+        except Exception as error:  # Ray raises many types
             raise SimStateError(
                 f"The Ray cluster {address or 'of this machine'} cannot be reached: "
                 f"{error}" + (_TOKEN if address else _BUSY)
@@ -100,18 +101,18 @@ class Cluster(Closing):
         if at not in ("127.0.0.1", "::1"):
             self.close()
             raise SimStateError(
-                f"Ray {self.ray.__version__} listens on {at}, where others reach it, "
-                "and was ended: install a version that `constraints.txt` names."
+                f"Ray {self.ray.__version__} listens on {at}, which others can reach, "
+                "and was stopped: install the version in `constraints.txt`."
             )
 
     def map(
         self, function: Callable[[Item], Result], items: Iterable[Item]
     ) -> Generator[Result]:
-        """Call a function with each item; the results in the order of the items.
+        """Call a function with each item; yield the results in the order of the items.
 
-        The function travels once. Twice as many items as workers are on their way: the
-        rest wait, and so do those whose results are not taken. What is not needed any
-        more is cancelled when the results are no longer asked for.
+        The function is sent once. At most twice as many items as workers are pending;
+        the next one is sent when a result is consumed. Closing the generator cancels
+        the pending items.
         """
         ray = self.ray
         remote = ray.remote(num_cpus=1, max_retries=RETRIES)(_call)
@@ -135,12 +136,12 @@ class Cluster(Closing):
                 ray.cancel(result, force=True)
 
     def wait_for(self, result: Any, what: str) -> Any:
-        """A result, once it is there; its own error if what gives it raised."""
+        """Wait for a result and return it; raise the error of the worker, if any."""
         ray = self.ray
         while not ray.wait([result], timeout=self._patience)[0]:
             warn(
-                f"{what} has not answered for {self._patience:g} s: it is busy, stuck, "
-                "or waits for a processor."
+                f"{what} has not responded for {self._patience:g} s: it is busy, "
+                "blocked, or waiting for a processor."
             )
         try:
             return ray.get(result)
@@ -156,7 +157,7 @@ class Cluster(Closing):
             ) from error
 
     def close(self) -> None:
-        """End what was started here; returns when its processes have ended."""
+        """End a cluster that was started here, and wait for its processes to exit."""
         if self._is_ours and self.ray.is_initialized():
             psutil, started = _started_processes()
             self.ray.shutdown()  # returns before workers and agents have ended
@@ -166,7 +167,7 @@ class Cluster(Closing):
 
 def _started_processes() -> tuple[Any, list[Any]]:
     """Return `psutil` and the processes that Ray has started from this one."""
-    psutil: Any = import_module("psutil")  # Ray brings it
+    psutil: Any = import_module("psutil")  # a dependency of Ray
     node: Any = import_module("ray._private.worker")._global_node
     parts: list[list[Any]] = [] if node is None else [*node.all_processes.values()]
     found: list[Any] = []
@@ -179,7 +180,7 @@ def _started_processes() -> tuple[Any, list[Any]]:
 
 @contextlib.contextmanager
 def _on_loopback() -> Generator[None]:
-    """Restrict Ray to loopback, which is its default on macOS and Windows."""
+    """Context manager that restricts Ray to loopback, as on macOS and Windows."""
     constants: Any = import_module("ray._private.ray_constants")
     name = constants.ENABLE_RAY_CLUSTERS_ENV_VAR
     before, allowed = os.environ.get(name), constants.ENABLE_RAY_CLUSTER
@@ -196,12 +197,12 @@ def _on_loopback() -> Generator[None]:
 def _use_token() -> None:
     """Use Ray's token authentication, unless a mode was chosen."""
     if _AUTH_MODE not in os.environ:
-        os.environ[_AUTH_MODE] = "token"  # also of the workers: it stays
-        import_module("ray._raylet").Config.initialize("")  # it is loaded already
+        os.environ[_AUTH_MODE] = "token"  # kept, because workers inherit it
+        import_module("ray._raylet").Config.initialize("")  # reload the configuration
 
 
 def _call(function: Callable[[Any], Any], item: Any) -> Any:
-    """Run the function of a worker."""
+    """Call the function on a worker."""
     one_thread()
     return function(item)
 

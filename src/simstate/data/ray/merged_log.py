@@ -1,4 +1,4 @@
-"""Logs of workers, merged as one Env would write them."""
+"""Logs of workers, merged into the log of a single Env."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from simstate.env.divergence_log import DIVERGENCES
 from simstate.state import Snapshot
 
 _COUNTED = "Episode_Termination/"
-"""Numbers of worlds, which add up."""
+"""Prefix of counts of worlds, which are summed."""
 _CURRICULUM = "Curriculum/"
 """Prefix of a curriculum's values for all worlds of its worker."""
 _DIVERGED = "Divergence/count"
-"""A running total of all worlds."""
+"""Running total over all worlds."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class WorkerLog:
     """The log of one worker's step."""
 
     log: dict[str, Any]
-    """As of an Env: empty where no episode has ended."""
+    """Log of the Env; empty if no episode has ended."""
     episodes: int
     """Number of ended episodes."""
     divergences: int
@@ -34,26 +34,26 @@ class WorkerLog:
 class JoinedLog:
     """The logs of all workers as one.
 
-    Means are weighted with the episodes that have ended. A curriculum says something of
-    all worlds of its worker, and says it when an episode ends there: each counts as it
-    last said, weighted with its worlds.
+    Means are weighted by the number of ended episodes. A curriculum reports a value for
+    all worlds of its worker, when an episode ends there: the last value of each worker
+    is used, weighted by its number of worlds.
 
     Args:
-        worlds: how many each worker has.
+        worlds: number of worlds of each worker.
     """
 
     def __init__(self, worlds: Sequence[int]) -> None:
         self._worlds = list(worlds)
-        self._said: list[dict[str, float]] = [{} for _ in worlds]
+        self._reported: list[dict[str, float]] = [{} for _ in worlds]
 
     def forget(self) -> None:
-        """The worlds have been put elsewhere: what curricula said is no longer so."""
-        self._said = [{} for _ in self._worlds]
+        """Discard the last values of curricula, after worlds were restored."""
+        self._reported = [{} for _ in self._worlds]
 
     def joined(self, reports: Sequence[WorkerLog]) -> dict[str, Any]:
-        """Return the log of this step as one Env with all worlds would write it."""
-        for said, one in zip(self._said, reports, strict=True):
-            said |= {k: x for k, x in one.log.items() if k.startswith(_CURRICULUM)}
+        """Return the log of this step as of a single Env with all worlds."""
+        for last, one in zip(self._reported, reports, strict=True):
+            last |= {k: x for k, x in one.log.items() if k.startswith(_CURRICULUM)}
         names = dict.fromkeys(name for one in reports for name in one.log)
         return {name: self._value(name, reports) for name in names}
 
@@ -61,8 +61,8 @@ class JoinedLog:
         if name == _DIVERGED:
             return sum(one.divergences for one in reports)
         if name.startswith(_CURRICULUM):
-            pairs = zip(self._said, self._worlds, strict=True)
-            return _mean([(said[name], n) for said, n in pairs if name in said])
+            pairs = zip(self._reported, self._worlds, strict=True)
+            return _mean([(last[name], n) for last, n in pairs if name in last])
         values = [(one.log[name], one.episodes) for one in reports if name in one.log]
         if name.startswith(_COUNTED):
             return sum(value for value, _ in values)
@@ -70,15 +70,15 @@ class JoinedLog:
 
 
 def _mean(weighted: Sequence[tuple[float, int]]) -> float:
-    """The mean of values, each with its weight."""
-    whole = sum(weight for _, weight in weighted)
-    return sum(float(value) * weight for value, weight in weighted) / whole
+    """Return the weighted mean of pairs of value and weight."""
+    total = sum(weight for _, weight in weighted)
+    return sum(float(value) * weight for value, weight in weighted) / total
 
 
 def joined_snapshot(parts: Sequence[Snapshot]) -> Snapshot:
-    """The snapshot of all workers' worlds, in their order.
+    """Return the snapshot of all workers' worlds, in their order.
 
-    What the worlds of a worker share is that of the first; counts add up.
+    Slots that the worlds of a worker share are the first worker's; counts are summed.
     """
     contracts = parts[0].header["slots"]
     slots = {
@@ -96,9 +96,9 @@ def joined_snapshot(parts: Sequence[Snapshot]) -> Snapshot:
 def split_snapshot(
     snapshot: Snapshot, rows: Sequence[tuple[int, int]]
 ) -> list[Snapshot]:
-    """The snapshot of each worker's worlds; the first has the count of all."""
+    """Return the snapshot of each worker's worlds; the first has all counts."""
     contracts: dict[str, Any] = snapshot.header.get("slots", {})
-    shared = {name for name, reports in contracts.items() if reports.get("shared")}
+    shared = {name for name, contract in contracts.items() if contract.get("shared")}
     parts: list[Snapshot] = []
     for first, end in rows:
         slots = {

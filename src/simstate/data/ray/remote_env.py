@@ -1,4 +1,4 @@
-"""RemoteEnv: one environment whose worlds live on the workers of a cluster."""
+"""RemoteEnv: one environment whose worlds are on the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ from simstate.env.groups import Observations, flat, nested
 from simstate.state import Snapshot
 
 SAVE_EVERY = 100
-"""Steps after which a lost worker begins again."""
+"""Default number of steps between two snapshots."""
 
 Arrays = dict[str, np.ndarray]
 
 
 class RemoteEnv(Closing):
-    """The worlds of a task, some on each worker; stepped together, with the same bits.
+    """The worlds of a task, distributed over workers and stepped together.
 
-    World k has the global id k wherever it is, so that all of it is what one Env with
-    as many worlds would be: observations, rewards, ends and snapshots. A curriculum
-    sees the worlds of its worker alone. A lost worker is replaced, starts at the last
-    snapshot, and repeats the steps since then.
+    World k has the global id k on any worker, so that observations, rewards, ends and
+    snapshots are bitwise those of a single Env with all worlds. A curriculum sees only
+    the worlds of its worker. A lost worker is replaced; it starts at the last snapshot
+    and repeats the steps since then.
 
-    Calls are atomic: after one that raises or is interrupted, all worlds are as they
-    were before it, also those whose workers had done it already.
+    Calls are atomic: if one raises or is interrupted, all worlds are restored to their
+    state before it, including those on workers that had completed it.
 
     Args:
-        cluster: where the worlds live.
+        cluster: the cluster of the workers.
         cfg: the task.
-        num_envs: the worlds in all, shared out among the cluster's workers.
-        seed: the seed of all that is random.
-        engine: as in Env; native has one thread on each worker.
+        num_envs: total number of worlds, divided among the cluster's workers.
+        seed: seed of everything random.
+        engine: as in Env; native uses one thread on each worker.
         save_every: steps between two snapshots, from which lost worlds resume.
     """
 
@@ -69,7 +69,7 @@ class RemoteEnv(Closing):
         whole_number("save_every", save_every, 1)
         self.cfg, self.num_envs = cfg, whole_number("num_envs", num_envs, 1)
         self.example = Env(cfg, 1, engine=engine, seed=seed)
-        """An Env of one world, here: for names and sizes."""
+        """A local Env of one world, for names and sizes."""
         self.auto_reset, self.device = True, torch.device("cpu")
         self.action_dim = self.example.action_dim
         self._like_action = torch.zeros(
@@ -87,7 +87,7 @@ class RemoteEnv(Closing):
         self.workers = Workers(cluster, [partial(_Worlds, part) for part in parts])
         """Workers that hold the worlds."""
         self._seen: tuple[int, Observations] = (-1, {})
-        """The latest observations, after the number of calls that they are from."""
+        """The latest observations, with the number of calls before them."""
         try:
             self.workers.ask("observations")
         except BaseException:
@@ -141,9 +141,9 @@ class RemoteEnv(Closing):
         self.workers.call("set_lengths", self._split(steps))
 
     def snapshot(self) -> Snapshot:
-        """As of one Env with all worlds.
+        """Return a snapshot as of a single Env with all worlds.
 
-        What they have in common is the first worker's, but for counts, which add up.
+        Slots that worlds share are the first worker's, except for counts, which add up.
         """
         return joined_snapshot(
             [Snapshot.from_bytes(x) for x in self.workers.ask("save")]
@@ -154,7 +154,7 @@ class RemoteEnv(Closing):
         instance_of("snapshot", snapshot, Snapshot)
         if snapshot.num_envs != self.num_envs:
             raise InvalidInputError(
-                f"The snapshot has {snapshot.num_envs} worlds, this environment "
+                f"The snapshot has {snapshot.num_envs} worlds, but this environment "
                 f"has {self.num_envs}.",
                 name="num_envs",
             )
@@ -187,9 +187,9 @@ class RemoteEnv(Closing):
 
 
 def shares(num_envs: int, workers: int) -> list[tuple[int, int]]:
-    """The first world of each worker, and the one after its last; no worker has none.
+    """Return the range of worlds [first, end) of each worker; none is empty.
 
-    With fewer worlds than workers some of these are not used.
+    With fewer worlds than workers, some workers are not used.
     """
     used = min(whole_number("num_envs", num_envs, 1), workers)
     edges = [num_envs * k // used for k in range(used + 1)]
@@ -197,7 +197,7 @@ def shares(num_envs: int, workers: int) -> list[tuple[int, int]]:
 
 
 def alone(engine: EngineCfg) -> EngineCfg:
-    """The engine for a worker with one processor; the bits are the same."""
+    """Return the engine for a worker with one processor; results are the same."""
     return NativeCfg(num_threads=1) if engine == "native" else engine
 
 
@@ -213,7 +213,7 @@ class _Share:
 
 
 class _Worlds:
-    """An Env on a worker; arrays, which travel without being copied, come and go."""
+    """An Env on a worker; it exchanges arrays, which are sent without copying."""
 
     def __init__(self, share: _Share) -> None:
         self._env = Env(
@@ -228,7 +228,7 @@ class _Worlds:
         return _arrays(flat(self._env.observations))
 
     def step(self, action: np.ndarray) -> tuple[Arrays, Arrays, WorkerLog]:
-        """Observations, what came of it, and the log."""
+        """Step; return observations, reward and ends, and the log."""
         seen, reward, terminated, truncated, extras = self._env.step(
             torch.as_tensor(action.copy())
         )
@@ -250,7 +250,7 @@ class _Worlds:
         self._env.restore(Snapshot.from_bytes(saved))
 
     def try_load(self, saved: bytes) -> SimStateError | None:
-        """Do what `load` does; return why it was refused, if it was."""
+        """Load a snapshot; return the error if it is rejected."""
         try:
             self.load(saved)
         except SimStateError as error:

@@ -1,6 +1,6 @@
-"""Workers: objects that live on the machines of a cluster, and survive losing one."""
+"""Workers: objects on the machines of a cluster that survive the loss of a machine."""
 
-# Ray is loaded when a cluster is made.
+# Ray is loaded when a cluster is created.
 # pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ class SavedObject(Protocol):
     """An object on a worker, whose complete state can be saved and loaded."""
 
     def save(self) -> bytes:
-        """All that it is."""
+        """Return the complete state of the object."""
         ...
 
     def load(self, saved: bytes) -> None:
-        """Be what `save` gave."""
+        """Restore a state that `save` returned."""
         ...
 
 
 @dataclass(frozen=True)
 class _Since:
-    """The last save, and the calls after it, which all workers have done."""
+    """The last save, and the calls after it, which all workers have completed."""
 
     saved: Sequence[bytes] | None = None
-    """Result of `save` on each worker; None: they start with new objects."""
+    """Result of `save` on each worker; None: start with new objects."""
     number: int = 0
     """Number of calls before the save."""
     calls: list[_Call] = field(default_factory=list["_Call"])
@@ -47,17 +47,17 @@ class _Call:
 
 
 class Workers(Closing):
-    """One object on each of some workers, which are called together.
+    """Objects on workers, one on each, which are called together.
 
-    A call is atomic. Calls are numbered, and one counts once all workers have done it.
-    If it fails or is interrupted on the way, `sync` or the next call brings workers
-    that are ahead or behind to the last call that counts: they load the last save and
-    repeat the calls since then, which gives the same bits. A worker that is lost is
+    A call is atomic. Calls are numbered, and one is accepted once all workers have
+    completed it. If it fails or is interrupted, `sync` or the next call restores the
+    workers that are ahead or behind to the last accepted call: they load the last save
+    and repeat the calls since then, with bitwise the same results. A lost worker is
     replaced in the same way.
 
     Args:
-        cluster: where they live.
-        makes: what makes each object, on its worker; they travel once.
+        cluster: the cluster of the workers.
+        makes: functions that create the objects, called on the workers; sent once.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Workers(Closing):
         self._makes = [self._ray.put(make) for make in makes]
         self._since = _Since()
         self._attempt: _Call | None = None
-        """A call that some workers may have done and that does not count."""
+        """A call that some workers may have completed and that is not accepted."""
         self._is_closed = False
         self._actors: list[Any] = []
         self.replaced = 0
@@ -84,7 +84,7 @@ class Workers(Closing):
 
     @property
     def number(self) -> int:
-        """Number of calls that count."""
+        """Number of accepted calls."""
         return self._since.number + len(self._since.calls)
 
     @property
@@ -102,7 +102,7 @@ class Workers(Closing):
         return results
 
     def attempt(self, method: str, *args: Sequence[Any]) -> list[Any]:
-        """Do what `call` does, which counts once `commit` is called, or not at all."""
+        """Call a method as `call` does; it is accepted by `commit`, or rolled back."""
         self.sync()
         each = [tuple(arg[k] for arg in args) for k in range(len(self))]
         self._attempt = _Call(method, each)
@@ -116,12 +116,12 @@ class Workers(Closing):
         self._attempt = None
 
     def sync(self) -> None:
-        """Bring all workers to the last accepted call."""
+        """Restore all workers to the last accepted call."""
         self._check_open()
         if self._attempt is None:
             return
         if self._since.calls and self._since.calls[-1] is self._attempt:
-            self._attempt = None  # interrupted within `commit`, all workers did it
+            self._attempt = None  # interrupted within `commit`: all workers completed
             return
         self._attempt = _Call("ask", [("number",)] * len(self))
         for k, number in enumerate(self._ask("number")):
@@ -130,7 +130,7 @@ class Workers(Closing):
         self._attempt = None
 
     def ask(self, method: str) -> list[Any]:
-        """Call a method that changes no object; "pid" is that of its process."""
+        """Call a method that changes no object; "pid" returns the process ids."""
         self.sync()
         return self._ask(method)
 
@@ -140,7 +140,7 @@ class Workers(Closing):
         return [self._result(k, result, again) for k, result in enumerate(sent)]
 
     def save(self) -> None:
-        """Restart lost workers, and those out of step, from here."""
+        """Save the objects; workers that are lost or out of step restart from here."""
         self._since = _Since(self.ask("save"), self.number)
 
     def close(self) -> None:
@@ -152,7 +152,7 @@ class Workers(Closing):
     def _check_open(self) -> None:
         if self._is_closed:
             raise SimStateError(
-                "The workers are closed, and what lived on them is gone: create it.",
+                "The workers are closed and their objects are gone: create new ones.",
                 name="workers",
             )
 
@@ -166,7 +166,7 @@ class Workers(Closing):
     def _result(
         self, k: int, sent: Any, again: tuple[str, tuple[Any, ...]] | None = None
     ) -> Any:
-        """Return a result; of a worker that was replaced, where this one is lost."""
+        """Return a result; replace the worker and repeat the call if it is lost."""
         errors = self._ray.exceptions
         lost: Exception | None = None
         for _ in range(RETRIES + 1):
@@ -182,11 +182,11 @@ class Workers(Closing):
                     sent = self._send(k, *again)
         raise SimStateError(
             f"Worker {k} was lost {RETRIES + 1} times in one call: {lost}",
-            name=f"worker {k}",
+            name="workers",
         ) from lost
 
     def _replace(self, k: int) -> None:
-        """Start another worker; the old one may live, if only its answer was lost."""
+        """Start another worker; kill the old one, in case only its answer was lost."""
         self._ray.kill(self._actors[k])
         self.replaced += 1
         self._actors[k] = self._started(k)
@@ -194,7 +194,7 @@ class Workers(Closing):
     def _repeat(self, k: int) -> Any:
         """Replay the accepted calls on a worker; return the last result.
 
-        Calls of one worker are done in order: only the last is waited for.
+        Calls of one worker are executed in order: only the last one is waited for.
         """
         since = self._since
         saved = None if since.saved is None else since.saved[k]
@@ -212,7 +212,7 @@ class _Holder:
         self._make, self._held, self._number = make, make(), 0
 
     def call(self, method: str, args: tuple[Any, ...]) -> Any:
-        """Call a method of the object, which counts, or `ask` or `start`."""
+        """Call a method of the object and count it; or call `ask` or `start`."""
         if method in ("ask", "start"):
             return getattr(self, method)(*args)
         result = getattr(self._held, method)(*args)
@@ -220,12 +220,12 @@ class _Holder:
         return result
 
     def ask(self, method: str) -> Any:
-        """Call a method that changes nothing; "number": of the calls that it did."""
+        """Call a method that changes nothing; "number" returns the number of calls."""
         own = {"number": self._number, "pid": os.getpid()}
         return own[method] if method in own else getattr(self._held, method)()
 
     def start(self, saved: bytes | None, number: int) -> None:
-        """Restore the object to its state after some calls; None: a new one."""
+        """Restore the object to its state after `number` calls; None: create one."""
         if saved is not None:
             self._held.load(saved)
         elif self._number:

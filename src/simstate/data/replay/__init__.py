@@ -1,4 +1,4 @@
-"""Replay with proof: recorded steps taken again, compared, and branched from.
+"""Replay: re-run recorded steps, compare them, and branch from them.
 
 found = replay("run.simrec")
 print(found)  # the same bit for bit, or the first difference by world and joint

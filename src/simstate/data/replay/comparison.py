@@ -11,17 +11,17 @@ from simstate.base.contract import UNDECLARED
 
 @dataclass(frozen=True)
 class ReplayDifference:
-    """One number that is other than it was recorded."""
+    """One value that differs from the recording."""
 
     step: int
-    """Number of steps taken before."""
+    """Number of steps taken before it."""
     world: int
     time: float
     """The world's simulation time [s]."""
     column: str
     """The quantity, field, or slot of a snapshot."""
     element: str
-    """Which component: a joint, a body and an axis; "": it has no name."""
+    """Name of the component: a joint, a body and an axis; "" if it has none."""
     recorded: float
     replayed: float
     unit: str = ""
@@ -31,8 +31,8 @@ class ReplayDifference:
         unit = "" if self.unit in ("", "1", UNDECLARED) else f" {self.unit}"
         return (
             f"world {self.world}, t = {self.time:g} s (after {self.step} steps), "
-            f"{self.column}{element}: {self.recorded!r} was recorded, "
-            f"{self.replayed!r} came now{unit}"
+            f"{self.column}{element}: {self.recorded!r} recorded, "
+            f"{self.replayed!r} replayed{unit}"
         )
 
 
@@ -42,29 +42,29 @@ class Replay:
 
     engine: str
     tolerance: float
-    """0: bit for bit; else what |now − then| / (1 + |then|) may be."""
+    """0: bit for bit; else the maximum of |new − recorded| / (1 + |recorded|)."""
     steps: int = 0
-    """Steps that were taken."""
+    """Number of steps taken."""
     samples: int = 0
-    """Samples that were compared."""
+    """Number of samples compared."""
     snapshots: int = 0
-    """Snapshots, of all that the worlds are, that were compared."""
+    """Number of snapshots compared."""
     columns: list[str] = field(default_factory=list[str])
     """Compared columns."""
     left_out: list[str] = field(default_factory=list[str])
-    """Columns that only the code of then can compute."""
+    """Columns that cannot be computed here, such as those of user functions."""
     model: list[str] = field(default_factory=list[str])
     """Differences of the model from the recorded one."""
     settings: list[str] = field(default_factory=list[str])
-    """The task's settings that differ, whether or not a value does."""
+    """Settings of the task that differ from the recorded ones."""
     first: ReplayDifference | None = None
-    """The first difference beyond the tolerance; None: there is none."""
+    """The first difference beyond the tolerance, or None."""
     largest: dict[str, float] = field(default_factory=dict[str, float])
-    """The largest |now − then| of each column."""
+    """Largest |new − recorded| of each column."""
     time: list[float] = field(default_factory=list[float])
-    """When the samples were taken, since the begin of the recording [s]."""
+    """Times of the samples, since the start of the recording [s]."""
     over_time: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
-    """The largest |now − then| of each column at each of these, in any world."""
+    """Largest |new − recorded| of each column in any world, at each of these times."""
 
     @property
     def is_same(self) -> bool:
@@ -72,20 +72,20 @@ class Replay:
         return self.first is None and not self.model and not self.settings
 
     def horizon(self, column: str, bound: float) -> float | None:
-        """When a column was first off by more than a bound [s]; None: it never was."""
+        """Return the first time at which a column's error exceeds a bound [s]."""
         gaps = self.over_time[column]
         return next(
             (t for t, gap in zip(self.time, gaps, strict=True) if gap > bound), None
         )
 
     def course(self, rows: int = 6) -> list[str]:
-        """Lines of how far each column was off as time went on, in its own unit."""
+        """Return lines with the largest error of each column over time, in its unit."""
         if not self.time:
             return []
         last = len(self.time) - 1
         chosen = sorted({round(k * last / max(rows - 1, 1)) for k in range(rows)})
         return [
-            f"off by at most, after {self.time[k]:.3g} s: "
+            f"largest errors after {self.time[k]:.3g} s: "
             + ", ".join(
                 f"{name} {gaps[k]:.3g}" for name, gaps in self.over_time.items()
             )
@@ -93,7 +93,7 @@ class Replay:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """The findings, for JSON."""
+        """Return the result as JSON values."""
         return {**dataclasses.asdict(self), "is_same": self.is_same}
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Demonstrations from recordings that are there: their states again, seen otherwise."""
+"""Demonstrations from existing recordings: replayed, with more columns or cameras."""
 
 from __future__ import annotations
 
@@ -40,25 +40,25 @@ def collect_from(
     on_progress: OnProgress | None = None,
     over: Over | None = None,
 ) -> Collection:
-    """Play recordings of an environment again, and keep more of them than was kept.
+    """Replay recordings of an environment, and record more quantities or cameras.
 
-    A run that was recorded without cameras gets its pictures, one with few quantities
-    the others. The steps begin at the first snapshot; what was seen and done
-    must come out bit for bit, or the part is refused.
+    A run that was recorded without cameras gets its images, one with few quantities
+    the others. The steps start at the first snapshot; recorded observations and actions
+    must be reproduced bit for bit, or an error is raised.
 
     Args:
-        files: recordings that `env.record` wrote, with inputs.
-        folder: for the parts, one for each file, and what they are.
-        success: the term that must end an episode ("time_out"); None: any does.
-        quantities: what to record besides observations and actions.
-        cameras: whose pictures to record, as in `collect`.
-        image_size: width and height of the pictures [px]; None: what the scene says.
-        task: where the task is now; None: where it was.
+        files: recordings by `env.record`, with inputs.
+        folder: the folder for the parts, one for each file, and their description.
+        success: the term that must end an episode ("time_out"); None: any term.
+        quantities: quantities to record besides observations and actions.
+        cameras: cameras whose images are recorded, as in `collect`.
+        image_size: width and height of the images [px]; None: those of the scene.
+        task: reference of the task if it has moved; None: the recorded one.
         on_progress: called after each part.
-        over: what runs the parts, as in `collect`; None: here.
+        over: runs the parts, as in `collect`; None: here.
     """
     if not files:
-        raise InvalidInputError("Name a recording to take the states from.")
+        raise InvalidInputError("No recordings were given: name at least one.")
     again = _Again(
         [str(Path(file).absolute()) for file in files],
         with_pictures(quantities, cameras),
@@ -67,7 +67,7 @@ def collect_from(
         task,
         success,
     )
-    for file in again.files:  # before the folder says what is collected in it
+    for file in again.files:  # before the description is written
         again.check(file)
     collection = Collection(Path(folder), success, all_episodes=True)
     describe_folder(
@@ -99,18 +99,18 @@ class _Again:
     success: str | None
 
     def check(self, file: str) -> None:
-        """Raise if a file does not contain what is requested."""
+        """Raise if a file is not of an Env, or its task lacks the requested terms."""
         with Recording(file) as recording:
             if recording.kind != "env":
                 raise RecordingError(
-                    f"{file!r} is of a Simulation: demonstrations are of an Env, which "
-                    "has observations and actions.",
+                    f"{file!r} is of a Simulation: demonstrations need recordings of "
+                    "an Env, which has observations and actions.",
                     name=file,
                 )
             self._prepared(env_cfg_for(recording, self.task))
 
     def __call__(self, part: int, path: Path) -> None:
-        """Play one of the files, and compare what is written with it."""
+        """Replay one of the files, and compare the new recording with it."""
         with Recording(self.files[part]) as recording:
             cfg = self._prepared(env_cfg_for(recording, self.task))
             env = env_for(recording, engine_for(recording, None, None), cfg)
@@ -139,9 +139,9 @@ def _digest(file: str) -> str:
 
 
 def _check_same(then: Recording, now: Recording) -> None:
-    """Raise unless columns that both have are the same bit for bit.
+    """Raise unless the common columns are equal bit for bit.
 
-    `now` has all worlds, `then` those that were kept.
+    `now` has all worlds, `then` only the recorded ones.
     """
     first = 0
     for block in then.blocks:
@@ -150,12 +150,12 @@ def _check_same(then: Recording, now: Recording) -> None:
             if name not in now.names:
                 continue
             again = now.read(name, first, end).numpy()
-            if name != STEP:  # which is one number for all worlds
+            if name != STEP:  # which has one value for all worlds
                 again = again[:, then.worlds]
             if not _is_same(again, values):
                 raise RecordingError(
-                    f"{str(then.path)!r} does not come out as it was recorded "
-                    f"({name}): `simstate replay {then.path}` says what differs.",
+                    f"{str(then.path)!r} is not reproduced bit for bit ({name}): "
+                    f"`simstate replay {then.path}` reports the difference.",
                     name=name,
                 )
         first = end

@@ -13,13 +13,13 @@ from simstate.engine.engine import model_value
 from simstate.scene.element_names import OBJECTS_OF_FIELDS
 from simstate.state.fingerprint import changed_fields, differences, fingerprint
 
-_NONE = "not there"
+_NONE = "absent"
 _MOST = 5
-"""Elements that are named of each field."""
+"""Maximum number of elements to list for each field."""
 
 
 def setting_changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return the settings of a task that differ, with both values; 30 equals 30.0."""
+    """Return the differing settings of a task, with both values; 30 equals 30.0."""
     old, new = (
         {path: json.dumps(value, ensure_ascii=False) for path, value in values.items()}
         for values in (then, now)
@@ -33,7 +33,7 @@ def setting_changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str
 
 
 def model_changes(then: mujoco.MjModel, now: mujoco.MjModel) -> list[str]:
-    """Return the differences that affect motion, each in a few words."""
+    """Return descriptions of the differences that affect the motion."""
     ours, theirs = fingerprint(now), fingerprint(then)
     if not differences(ours, theirs):
         return []
@@ -45,7 +45,7 @@ def model_changes(then: mujoco.MjModel, now: mujoco.MjModel) -> list[str]:
 
 
 def _changes_of(name: str, then: mujoco.MjModel, now: mujoco.MjModel) -> list[str]:
-    """Return the elements by which a field differs, by name."""
+    """Return descriptions of the elements in which a field differs."""
     old, new = (np.asarray(model_value(model, name)) for model in (then, now))
     if old.shape != new.shape:
         return [f"{name} has the shape {new.shape}, it had {old.shape}"]
@@ -61,7 +61,7 @@ def _changes_of(name: str, then: mujoco.MjModel, now: mujoco.MjModel) -> list[st
 
 
 def _element(model: mujoco.MjModel, name: str, place: np.ndarray) -> str:
-    """The element that an index belongs to, and the component."""
+    """Return the name of the element at an index, and its component."""
     if not len(place):
         return ""
     rest = "".join(f"[{k}]" for k in place[1:])

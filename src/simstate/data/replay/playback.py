@@ -1,4 +1,4 @@
-"""Replay: recorded steps taken again and compared, and branches of them."""
+"""Replay: re-run recorded steps and compare them, or branch from them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from simstate.base.checks import number
 from simstate.base.errors import InvalidInputError
 from simstate.data.replay.comparison import Replay, ReplayDifference
 from simstate.data.replay.model_changes import model_changes, setting_changes
@@ -25,7 +26,7 @@ from simstate.state import Snapshot, take_snapshot
 from simstate.world.worlds import worlds_of
 
 OTHER_ENGINE = 1e-3
-"""Default tolerance on another engine than the recording's."""
+"""Default tolerance on a different engine from the recording's."""
 
 
 def replay(
@@ -38,26 +39,24 @@ def replay(
     task: str | None = None,
     simulator: str | AdaptedSimulator | None = None,
 ) -> Replay:
-    """Take the recorded steps again, and compare every sample and snapshot.
+    """Re-run the recorded steps, and compare every sample and snapshot.
 
-    The steps begin at the first snapshot, with what was written before each of them.
-    Where a number comes out otherwise, the first is named by world, time and joint.
+    The steps start at the first snapshot; recorded writes are applied before each step.
+    The first value that differs is reported with its world, time and joint.
 
     Args:
-        recording: the file.
-        worlds: where to play it; None: worlds are made from the file, which has the
-            model, or of the task that it names.
-        tolerance: what |now − then| / (1 + |then|) may be; 0 compares bits. None: 0,
-            or `OTHER_ENGINE` where the engine is not that of the recording, or in
-            another simulator.
-        engine: of the worlds that are made; None: that of the recording.
-        threads: of the native engine; the bits do not depend on it.
-        task: of an environment, the task to play it in, with its own settings; those
-            that differ from the recording's are listed. None: the task that the
-            recording names, with the settings that were recorded.
-        simulator: another one that takes the steps, such as "drake", or one that was
-            made: what was written to the recorded worlds, their controls and resets,
-            is given to it.
+        recording: the recording or its file.
+        worlds: worlds to replay in; None: worlds are created from the model in the
+            file, or from the task that it names.
+        tolerance: maximum of |new − recorded| / (1 + |recorded|); 0 compares bits.
+            None: 0, or `OTHER_ENGINE` on a different engine or in another simulator.
+        engine: engine of created worlds; None: that of the recording.
+        threads: threads of the native engine; results do not depend on it.
+        task: for an environment, the task to replay in, with its current settings;
+            those that differ from the recording's are listed. None: the task that the
+            recording names, with the recorded settings.
+        simulator: another simulator to take the steps, such as "drake", or an instance
+            of one. It is given the recorded writes, controls and resets.
     """
     if worlds is not None and task is not None:
         raise InvalidInputError(
@@ -89,16 +88,16 @@ def branch(
     """Return worlds in their state at a time of a recording, to continue differently.
 
     Args:
-        recording: the file.
-        time: how long after its beginning [s], rounded to whole steps; or
-        step: how many steps after it.
-        worlds: to be brought there; None: worlds are made, as by `replay`.
-        engine: of the worlds that are made; None: that of the recording.
-        task: where the task is now; None: where it was.
+        recording: the recording or its file.
+        time: time since its start [s], rounded to the nearest step; or
+        step: number of steps since its start.
+        worlds: worlds to set to that state; None: worlds are created, as by `replay`.
+        engine: engine of created worlds; None: that of the recording.
+        task: reference of the task if it has moved; None: the recorded one.
     """
     if (time is None) == (step is None):
         raise InvalidInputError(
-            "Say where to branch: time= [s] or step=, one of them.", name="time"
+            "Give either time= [s] or step= to branch from.", name="time"
         )
     with opened(recording) as found:
         if time is not None:
@@ -106,7 +105,7 @@ def branch(
         assert step is not None
         if not 0 <= step <= found.num_steps:
             raise InvalidInputError(
-                f"The recording has {found.num_steps} steps, asked for is {step}.",
+                f"The recording has {found.num_steps} steps, got step {step}.",
                 name="step",
             )
         player = player_for(found, worlds, engine, None, task)
@@ -121,7 +120,7 @@ def player_for(
     threads: int | None,
     task: str | None,
 ) -> Player:
-    """A recording, and worlds to play it in: those given, or made for it."""
+    """Return a player of a recording in the given worlds, or in created ones."""
     if worlds is not None:
         return Player(recording, worlds, rebuilt=False)
     chosen = engine_for(recording, engine, threads)
@@ -130,18 +129,23 @@ def player_for(
 
 
 def _step_at(recording: Recording, time: float) -> int:
-    """Return the number of steps taken after this much time [s]."""
-    elapsed = 0.0
-    for number, step in enumerate(recording.steps()):
+    """Return the number of steps taken at a time since the start [s]."""
+    number("time", time, at_least=0.0, unit="s")
+    elapsed = span = 0.0
+    for count, step in enumerate(recording.steps()):
         span = recording.span(step)
         if elapsed + span / 2 > time:
-            return number
+            return count
         elapsed += span
+    if time > elapsed + span / 2:
+        raise InvalidInputError(
+            f"The recording ends at {elapsed:g} s, got time {time:g} s.", name="time"
+        )
     return recording.num_steps
 
 
 class _Comparison:
-    """Plays a recording and compares what comes with what was."""
+    """Re-runs a recording and compares the values with the recorded ones."""
 
     def __init__(
         self, player: Player, tolerance: float | None, simulator: str | None = None
@@ -161,7 +165,7 @@ class _Comparison:
         if player.env is not None:
             then = self._recording.header["settings"]
             found = settings_of(player.env.cfg, "env").items()
-            # A default that the recording lacks is a setting of a later version.
+            # A default that the recording lacks is a setting of a newer version.
             now = {
                 path: described(setting.value)
                 for path, setting in found
@@ -175,14 +179,14 @@ class _Comparison:
         self._snapshots = set(self._recording.snapshot_steps)
 
     def run(self) -> Replay:
-        """Play all of it."""
+        """Re-run all steps; return the result."""
         self._player.restore(0)
         for block in self._recording.blocks:
             self._play(block)
         return self._found
 
     def _play(self, block: BlockPlace) -> None:
-        """The samples and steps of a block, in the order of their numbers."""
+        """Re-run the steps of a block, and compare its samples in order."""
         samples = self._recording.read_block(block)
         counts = samples["step"]
         at = 0
@@ -194,7 +198,7 @@ class _Comparison:
             self._compare_snapshot()
             if is_env:
                 self._compare(samples, at, self._before)
-            begun = self._elapsed
+            start = self._elapsed
             self._player.move(step)
             self._found.steps += 1
             self._elapsed += self._recording.span(step)
@@ -202,7 +206,7 @@ class _Comparison:
                 self._differs("diverged", *self._player.diverged)
             if is_env:
                 self._compare(samples, at, self._later)
-                self._count_sample(begun)
+                self._count_sample(start)
                 at += 1
         if not is_env:
             self._compare_due(samples, counts, at)
@@ -210,7 +214,7 @@ class _Comparison:
     def _compare_due(
         self, samples: dict[str, np.ndarray], counts: np.ndarray, at: int
     ) -> int:
-        """Compare the samples of a simulation that were taken here."""
+        """Compare the samples of a Simulation that were taken at this step."""
         while at < len(counts) and counts[at] == self._player.step:
             self._compare(samples, at, self._before)
             self._count_sample(self._elapsed)
@@ -258,14 +262,14 @@ class _Comparison:
         self._gap = float(gap.max(initial=0.0))
         self._found.largest[name] = max(self._found.largest.get(name, 0.0), self._gap)
         if self._found.tolerance == 0:
-            bad = _other_bits(then, now.astype(then.dtype))
+            beyond = _other_bits(then, now.astype(then.dtype))
         else:
-            bad = gap > self._found.tolerance * (1 + np.abs(np.nan_to_num(a)))
-        places = np.argwhere(bad)
+            beyond = gap > self._found.tolerance * (1 + np.abs(np.nan_to_num(a)))
+        places = np.argwhere(beyond)
         return tuple(int(k) for k in places[0]) if len(places) else None
 
     def _compare_snapshot(self) -> None:
-        """Compare all that the worlds are, where a snapshot was taken."""
+        """Compare all slots, if a snapshot was taken at this step."""
         step, player = self._player.step, self._player
         if step not in self._snapshots or self._found.tolerance > 0:
             return
@@ -306,7 +310,7 @@ class _Comparison:
 
 
 def _other_bits(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return where two arrays differ in bits; NaN equals NaN, −0 differs from 0."""
+    """Return a mask of differing bits; NaN equals NaN, −0 differs from 0."""
     kind = np.dtype(f"u{one.itemsize}")
     bits = [np.frombuffer(x.tobytes(), kind).reshape(x.shape) for x in (one, other)]
     both_nan = np.not_equal(one, one) & np.not_equal(other, other)

@@ -1,4 +1,4 @@
-"""Player: takes recorded steps again, in worlds like those that were recorded."""
+"""Player: re-runs recorded steps, in worlds like the recorded ones."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from simstate.world.worlds import worlds_of
 
 
 class Player:
-    """Worlds in which a recording is played, and how far it has come.
+    """Worlds in which a recording is re-run, and its current position.
 
     Args:
-        recording: what to play.
-        worlds: a Simulation or an Env, as the recording has it.
-        rebuilt: whether the worlds were made from the recording alone, without the
-            user code that had memory in them.
+        recording: the recording to re-run.
+        worlds: a Simulation or an Env, as in the recording.
+        rebuilt: True if the worlds were created from the recording only, without user
+            code that had slots in them.
     """
 
     def __init__(
@@ -43,9 +43,9 @@ class Player:
         self._check()
         self.owners: tuple[Owner, ...] = ("sim", "env") if self.env else ("sim",)
         self.step = 0
-        """Steps that were taken, counted from the beginning of the recording."""
+        """Number of steps taken since the start of the recording."""
         self.diverged: tuple[int, str] | None = None
-        """World that diverged only now or only in the recording, and a description."""
+        """World that diverged only here or only in the recording, and a description."""
         self._after: dict[str, Tensor] = {}
         self.columns, self.left_out = self._find_columns()
 
@@ -57,19 +57,19 @@ class Player:
         if (kind == "env") != (self.env is not None):
             raise RecordingError(
                 f"The recording is of {'an Env' if kind == 'env' else 'a Simulation'}, "
-                f"the worlds are {'an Env' if self.env else 'a Simulation'}.",
+                f"but worlds is {'an Env' if self.env else 'a Simulation'}.",
                 name="env",
             )
         if self.sim.num_envs != want:
             raise RecordingError(
-                f"The recording has {want} worlds, the simulation has "
+                f"The recording has {want} worlds, but the simulation has "
                 f"{self.sim.num_envs}.",
                 name="num_envs",
             )
         if not self.recording.snapshot_steps:
             raise RecordingError(
-                f"{str(self.recording.path)!r} has no inputs and no snapshots: it was "
-                "recorded with inputs=False, to be read alone.",
+                f"{str(self.recording.path)!r} has no inputs and no snapshots, because "
+                "it was recorded with inputs=False: it can only be read.",
                 name="inputs",
             )
 
@@ -89,7 +89,7 @@ class Player:
         self.step = step
 
     def write(self, step: Step) -> None:
-        """Write what was written before a step."""
+        """Apply the recorded writes before a step."""
         if step.call.get("restore"):
             self.restore(self.step, is_written=True)
             return
@@ -106,11 +106,11 @@ class Player:
                 ledger.copies.put_some({change.slot: (rows, values)})
             except SimStateError as error:
                 raise RecordingError(
-                    f"What was recorded does not fit these worlds: {error}"
+                    f"A recorded write does not fit these worlds: {error}"
                 ) from error
 
     def move(self, step: Step) -> None:
-        """Take a step whose changes were written."""
+        """Take a step, after its writes were applied."""
         self.step += 1
         if self.env is not None:
             action = torch.as_tensor(step.arrays["action"]).to(self.env.device)
@@ -123,12 +123,12 @@ class Player:
         self._move_sim(step)
 
     def take(self, step: Step) -> None:
-        """Write and take a step."""
+        """Apply the writes before a step, and take it."""
         self.write(step)
         self.move(step)
 
     def values(self, names: Mapping[str, Any] | list[str]) -> dict[str, np.ndarray]:
-        """Columns as they are now, of the worlds that were recorded."""
+        """Return the current values of columns, in the recorded worlds."""
         rows = torch.as_tensor(self.recording.worlds, device=self.sim.device)
         found: dict[str, np.ndarray] = {}
         for name in names:
@@ -158,7 +158,7 @@ class Player:
             worlds = error.env_ids
         if sorted(map(int, expected or ())) != worlds[: len(expected or worlds)]:
             other = {*map(int, expected or ())} ^ {*worlds}
-            text = f"worlds {worlds} diverged, recorded was {expected}"
+            text = f"worlds {worlds} diverged, but {expected} in the recording"
             self.diverged = min(other), text
 
     def _rows(self, change: Change) -> Selection:
@@ -168,7 +168,7 @@ class Player:
         return select(torch.as_tensor(change.rows).to(self.sim.device))
 
     def _fitting(self, snapshot: Snapshot) -> Snapshot:
-        """A snapshot for these worlds: the model is compared by itself."""
+        """Return a snapshot that fits these worlds; models are compared separately."""
         header = {**snapshot.header, "model": fingerprint(self.sim.model)}
         if not self._rebuilt:
             return dataclasses.replace(snapshot, header=header)
@@ -198,6 +198,6 @@ class Player:
         return found, left_out
 
     def _can_read(self, source: str) -> bool:
-        """Return True if these worlds have it; cameras may exist for viewing only."""
+        """Return True if these worlds have the source of a column, such as a camera."""
         camera = source.removeprefix(CAMERA)
         return camera == source or camera in self.sim.camera_names

@@ -1,4 +1,4 @@
-"""RecordedCourse: a recording as a viewer shows it, with its timeline."""
+"""RecordedCourse: a recording with its timeline, for a viewer."""
 
 from __future__ import annotations
 
@@ -27,23 +27,22 @@ from simstate.view.plot_sources import Source
 from simstate.view.recorded_timeline import Kind, Mark, RecordedTimeline
 
 _NO_MARK = ("ctrl", "time")
-"""Slots whose writing is not worth a mark: inputs, and what a reset writes, too."""
+"""Slots without marks for their writes: inputs, and slots that a reset writes."""
 MOST_KEPT = 128
-"""Number of states kept for going back, in addition to the file's snapshots."""
+"""Maximum number of states kept for going back, besides the file's snapshots."""
 MOST_BYTES = 128 * 2**20
-"""Maximum memory of these states."""
+"""Maximum memory of these states [bytes]."""
 
 
 class RecordedCourse(Course, Closing):
-    """The steps of a recording, taken again; exact, as a replay is.
+    """The steps of a recording, re-run exactly as by a replay.
 
-    They are read when they are taken: `close`, or the end of a `with` block, closes the
-    file.
+    Steps are read on demand: `close`, or the end of a `with` block, closes the file.
 
     Args:
-        player: the recording, and worlds to play it in.
-        from_begin: whether all steps are taken from the first on, for worlds that come
-            out otherwise; else snapshots of the file are taken where they are nearer.
+        player: the recording, and worlds to re-run it in.
+        from_begin: True to take all steps from the first one, for worlds whose states
+            differ from the recording; else the file's snapshots are used.
     """
 
     name = "recording"
@@ -76,9 +75,9 @@ class RecordedCourse(Course, Closing):
         from_begin: bool = False,
         task: str | None = None,
     ) -> RecordedCourse:
-        """A file, in worlds that are given, or made as by `replay`.
+        """Return the course of a file, in given worlds or in created ones.
 
-        `task` states where the recording's task is now.
+        Worlds are created as by `replay`; `task` is the task's reference if it moved.
         """
         recording = Recording(path)
         try:
@@ -89,10 +88,10 @@ class RecordedCourse(Course, Closing):
             raise
 
     def close(self) -> None:
-        """Close the recording; the worlds stay as they are."""
+        """Close the recording; the worlds are unchanged."""
         self._recording.close()
 
-    # Where it is.
+    # Position.
 
     @property
     def at(self) -> int:
@@ -101,12 +100,12 @@ class RecordedCourse(Course, Closing):
 
     @property
     def step_dt(self) -> float:
-        """The time of the next step, at the end of the last one [s]."""
+        """Duration of the next step, at the end that of the last one [s]."""
         k = min(self.at, self._times.num_steps - 1)
         return float(self._times.times[k + 1] - self._times.times[k])
 
     def now(self, world: int) -> float:
-        """The time since the begin of the recording, of all worlds [s]."""
+        """Return the time since the start of the recording [s]."""
         return float(self._times.times[self.at])
 
     def advance(self) -> None:
@@ -117,7 +116,7 @@ class RecordedCourse(Course, Closing):
         self._keep()
 
     def go_to(self, step: int) -> None:
-        """Be where the worlds were before a step: from the nearest known state."""
+        """Restore the state before a step, from the nearest known state."""
         step = min(max(step, 0), self._times.num_steps)
         known = [*self._kept, *self._known]
         start = max(k for k in known if k <= step)
@@ -136,7 +135,7 @@ class RecordedCourse(Course, Closing):
         self._keep()
 
     def _keep(self) -> None:
-        """Keep the state here, if it is a multiple of what may be kept."""
+        """Store the current state, if its step is a multiple of the stride."""
         if self.at % self._stride or self.at in self._kept:
             return
         kept = self._kept[self.at] = self._player.worlds.snapshot()
@@ -147,41 +146,42 @@ class RecordedCourse(Course, Closing):
             self._stride *= 2
             self._kept = {k: s for k, s in self._kept.items() if not k % self._stride}
 
-    # What can be done with it: it is looked at, not changed.
+    # Actions: a recording cannot be changed.
 
     def reset(self, env_ids: Sequence[int]) -> None:
-        """Go back to the begin."""
+        """Go back to the start."""
         self.go_to(0)
 
     def snapshot(self, env_ids: Sequence[int] | None = None) -> Snapshot:
-        """All that the worlds were here."""
+        """Return a snapshot of worlds at this step; None: all of them."""
         return self._inner.snapshot(env_ids)
 
     def restore(self, snapshot: Snapshot, env_ids: Sequence[int] | None = None) -> None:
-        """Not possible: a recording has its own states."""
+        """Raise: a recording cannot be changed."""
         raise InvalidInputError(
-            "A recording cannot be changed: branch(…) continues from it", name="restore"
+            "A recording cannot be changed; continue from it with branch(…).",
+            name="restore",
         )
 
     def inputs(self) -> list[Input]:
-        """None: they are those of the recording."""
+        """Return no inputs: they are those of the recording."""
         return []
 
     def positions(self) -> list[Input]:
-        """None: they are those of the recording."""
+        """Return no positions: they are those of the recording."""
         return []
 
-    # What is in it.
+    # Contents.
 
     def sources(self) -> dict[str, Source]:
-        """The recorded columns over all of their time, then what can be read here."""
+        """Return the recorded columns over time, then the values of these worlds."""
         found = {
             f"recorded {name}": self._column(name) for name in self._recording.names
         }
         return found | self._inner.sources()
 
     def overlays(self) -> dict[str, tuple[str, Draw]]:
-        """Those of the task."""
+        """Return the overlays of the task."""
         return self._inner.overlays()
 
     def _column(self, name: str) -> Source:
@@ -189,7 +189,7 @@ class RecordedCourse(Course, Closing):
         width = int(np.prod(contract["shape"], dtype=int))
         names = self._recording.labels(name) or [f"{name}[{k}]" for k in range(width)]
         point, axes = contract.get("point", ""), contract.get("axes", "")
-        about = ["as it was recorded"]
+        about = ["as recorded"]
         about += [f"at the {point}"] if point not in ("", NO) else []
         about += [f"{axes} axes"] if axes not in ("", NO) else []
 
@@ -211,11 +211,11 @@ class RecordedCourse(Course, Closing):
 
 
 def _only_over_time() -> Tensor:
-    raise InvalidInputError("A recorded column is drawn over all of its time.")
+    raise InvalidInputError("A recorded column has a history, not a current value.")
 
 
 def timeline_of(recording: Recording) -> RecordedTimeline:
-    """The steps of a recording; reads all of it once, a block at a time."""
+    """Return the timeline of a recording; reads all of it, one block at a time."""
     times, marks = [0.0], list[Mark]()
     for number, step in enumerate(recording.steps()):
         times.append(times[-1] + recording.span(step))
@@ -227,27 +227,27 @@ def timeline_of(recording: Recording) -> RecordedTimeline:
 
 
 def _marks_of(recording: Recording, step: Step, number: int) -> Iterator[Mark]:
-    """Yield the marks of a step, before which `number` were taken."""
+    """Yield the marks of a step, before which `number` steps were taken."""
     everyone = range(recording.header["simulation"]["num_envs"])
     if step.call.get("restore"):
         for world in everyone:
-            yield Mark(number, "write", world, "memory was added or worlds restored")
-    began: set[int] = set()
+            yield Mark(number, "write", world, "slots were added or worlds restored")
+    started: set[int] = set()
     for change in step.changes:
         if change.slot == "time":
-            began |= set(everyone if change.rows is None else change.rows.tolist())
-    for world in sorted(began):
+            started |= set(everyone if change.rows is None else change.rows.tolist())
+    for world in sorted(started):
         yield Mark(number, "reset", world, "the world was reset")
     for change in step.changes if recording.kind == "sim" else ():
         rows = everyone if change.rows is None else change.rows.tolist()
         for world in rows:
-            if change.slot not in _NO_MARK and world not in began:
+            if change.slot not in _NO_MARK and world not in started:
                 yield Mark(number, "write", world, f"{change.slot} was written")
     for world in step.arrays.get("final_ids", np.zeros(0, int)).tolist():
         if world not in recording.worlds:  # else the term that ended it is known
-            yield Mark(number + 1, "reset", world, "an episode ended, another began")
+            yield Mark(number + 1, "reset", world, "an episode ended, another started")
     for world in step.arrays.get("reset_ids", np.zeros(0, int)).tolist():
-        yield Mark(number + 1, "reset", world, "an episode began")
+        yield Mark(number + 1, "reset", world, "an episode started")
     for world, element in step.call.get("diverged", {}).items():
         yield Mark(number + 1, "divergence", int(world), str(element))
 

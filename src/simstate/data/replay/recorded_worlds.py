@@ -32,7 +32,7 @@ def engine_for(
         base = chosen if isinstance(chosen, NativeCfg) else NativeCfg()
         return dataclasses.replace(base, num_threads=threads)
     raise InvalidInputError(
-        f"threads is for the native engine, got {threads} on {chosen!r}: leave it out.",
+        f"threads is for the native engine, got {threads} on {chosen!r}: omit it.",
         name="threads",
     )
 
@@ -40,13 +40,13 @@ def engine_for(
 def worlds_for(
     recording: Recording, engine: EngineCfg, task: str | None
 ) -> Simulation | Env:
-    """Worlds as those that were recorded."""
+    """Return worlds like the recorded ones."""
     if recording.kind == "env":
         return env_for(recording, engine, env_cfg_for(recording, task))
     if task is not None:
         raise InvalidInputError(
-            f"{str(recording.path)!r} is of a Simulation, which has no task: leave out "
-            f"task={task!r} (--task), or name a function that makes the Simulation "
+            f"{str(recording.path)!r} is of a Simulation, which has no task: omit "
+            f"task={task!r} (--task), or name a function that creates the Simulation "
             "(--made-by file.py:function).",
             name="task",
         )
@@ -67,14 +67,14 @@ def env_for(recording: Recording, engine: EngineCfg, cfg: EnvCfg) -> Env:
 
 
 def env_cfg_for(recording: Recording, task: str | None) -> EnvCfg:
-    """The recording's task, with its settings."""
+    """Return the recording's task, with the recorded settings."""
     header = recording.header
     if task is None:
         task = header["task"]
         if task is None:
             raise RecordingError(
-                f"{str(recording.path)!r} does not say of which task it is: name it "
-                "(--task), or pass the Env: replay(path, env).",
+                f"{str(recording.path)!r} does not name its task: name it (--task), or "
+                "pass the Env: replay(path, env).",
                 name="task",
             )
         check_no_code(task, "name the task yourself (--task)")
@@ -83,9 +83,9 @@ def env_cfg_for(recording: Recording, task: str | None) -> EnvCfg:
         return with_settings(cfg, "env", header["settings"])
     except (InvalidInputError, UnknownNameError) as error:
         raise RecordingError(
-            f"The task {task!r} no longer takes the settings of "
-            f"{str(recording.path)!r}: {error} `simstate replay … --task {task}` plays "
-            "it with the task's own settings, and lists all that differ.",
+            f"The task {task!r} no longer accepts the settings of "
+            f"{str(recording.path)!r}: {error} `simstate replay … --task {task}` uses "
+            "the task's current settings, and lists those that differ.",
             name=task,
         ) from error
 
@@ -98,7 +98,7 @@ def _simulation_for(recording: Recording, engine: EngineCfg) -> Simulation:
     if needs:
         raise RecordingError(
             f"{str(recording.path)!r} was recorded with {', '.join(needs)}, which a "
-            "file cannot bring: name a function that makes the Simulation "
+            "file cannot hold: name a function that creates the Simulation "
             "(--made-by file.py:function), or pass it: replay(path, sim).",
             name="made_by",
         )
@@ -113,12 +113,12 @@ def _simulation_for(recording: Recording, engine: EngineCfg) -> Simulation:
 
 
 def function_of(reference: str) -> Any:
-    """A function of a file, named as "file.py:function", whose code is run."""
+    """Load a function, named as "file.py:function"; the code of the file is run."""
     file, _, function = reference.rpartition(":")
     path = Path(file)
     if not file.endswith(".py") or not path.is_file():
         raise InvalidInputError(
-            f"{reference!r} must be file.py:function, of a file that is there."
+            f"{reference!r} must be file.py:function, of an existing file."
         )
     spec = importlib.util.spec_from_file_location(f"simstate_file_{path.stem}", path)
     assert spec is not None
@@ -134,7 +134,7 @@ def function_of(reference: str) -> Any:
 
 
 def made_by(reference: str) -> Simulation | Env:
-    """Return the worlds made by a function, named as "file.py:function"."""
+    """Return the worlds that a function creates, named as "file.py:function"."""
     made = function_of(reference)()
     if not isinstance(made, Simulation | Env):
         raise InvalidInputError(

@@ -24,14 +24,14 @@ from simstate.simulation import Simulation
 from simstate.view.shared_page import PageData, PageScene, page_html
 
 MOST_WORLDS = 4
-"""Number of worlds that are shown by default."""
+"""Default number of worlds to show."""
 MOST_FRAMES = 3000
 MOST_VALUES = 1_000_000
 """Maximum number of plotted values; longer columns keep extremes of intervals."""
 _FEWEST_SAMPLES, _MOST_SAMPLES = 100, 4000
-"""Limits of the samples that a plotted column keeps."""
+"""Minimum and maximum number of samples of a plotted column."""
 MOST_COMPONENTS = 256
-"""Maximum number of components of a column that are plotted."""
+"""Maximum number of components to plot of a column."""
 MOST_MARKS = 2000
 _MOST_TEXT = 200
 
@@ -47,21 +47,20 @@ def share_recording(
 ) -> int:
     """Write a recording as one HTML file that needs no server; return its size [bytes].
 
-    The steps are taken again for the scene, as by `replay`; plots are of the recorded
-    columns.
+    The steps are re-run for the scene, as by `replay`; plots show the recorded columns.
 
     Args:
-        recording: the run.
+        recording: the recording to share.
         path: the file to write, ending in .html.
         worlds: ids of the recorded worlds to show; None: the first `MOST_WORLDS`.
-        played_in: where to take the steps; None: worlds are made, as by `replay`.
+        played_in: worlds to re-run the steps in; None: create them, as by `replay`.
         fps: frames of the scene per second of simulated time.
-        on_progress: is called with the fraction that is done.
+        on_progress: called with the completed fraction.
     """
     target = as_path("path", path)
     if target.suffix.lower() not in (".html", ".htm"):
         raise InvalidInputError(
-            f"A page is an .html file; got {str(path)!r}.", name=str(path)
+            f"path must end in .html, got {str(path)!r}.", name=str(path)
         )
     number("fps", fps, more_than=0)
     shown = recording.worlds[:MOST_WORLDS] if worlds is None else list(worlds)
@@ -69,7 +68,7 @@ def share_recording(
         raise InvalidInputError(f"worlds must name each world once; got {shown}.")
     for world in shown:
         recording.place(world)
-    with replacing(target) as part:  # from the start: it rejects what is unwritable
+    with replacing(target) as part:  # first, since it raises if path is not writable
         course = RecordedCourse(player_for(recording, played_in, None, None, None))
         page = page_html(_packed(recording, course, shown, fps, on_progress))
         part.write_bytes(page)
@@ -126,7 +125,7 @@ def _sampled(times: np.ndarray, fps: float) -> list[int]:
 def _columns(
     recording: Recording, places: Sequence[int], data: PageData
 ) -> list[dict[str, Any]]:
-    """Return the columns that are numbers, with contracts of their components."""
+    """Return the numeric columns, with contracts of their components."""
     widths = {
         name: min(math.prod(contract["shape"]), MOST_COMPONENTS)
         for name in recording.names
@@ -179,8 +178,8 @@ def thinned(values: np.ndarray, every: int, is_time: bool) -> np.ndarray:
 
     Args:
         values: (samples, components).
-        every: samples of an interval; 1 returns all.
-        is_time: True for times, which rise.
+        every: number of samples of an interval; 1 returns all.
+        is_time: True for times, which increase.
     """
     if every == 1:
         return values
