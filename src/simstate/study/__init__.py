@@ -51,5 +51,6 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _HOMES:  # loaded on first use
-        return getattr(import_module(f"simstate.study.{_HOMES[name]}"), name)
+        module = import_module(f"simstate.study.{_HOMES[name]}")
+        return globals().setdefault(name, getattr(module, name))
     return import_module(f"simstate.study.{name}")

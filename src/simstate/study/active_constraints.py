@@ -19,10 +19,10 @@ from simstate.world.worlds import worlds_of
 
 
 def constraint_signatures(sim: Simulation) -> Tensor:
-    """Return a number for the active constraints of each world; int64, (num_envs,).
+    """Return a hash of the active constraints of each world; int64, (num_envs,).
 
-    It differs if the set of contacts, limits or friction states does, or an actuator is
-    saturated in one and not in the other.
+    It differs if the set of contacts, limits, friction states or saturated actuators
+    differs.
     """
     worlds = worlds_of(sim)
     engine = worlds.engine
@@ -43,7 +43,7 @@ _hosts = WeakKeyDictionary()
 
 
 def _signature(engine: Engine, world: int) -> int:
-    """Return the same as the compiled core, up to the numbers, for one world."""
+    """Return a hash of the same data as in the compiled core, for one world."""
     host = _hosts.get(engine)
     if host is None:
         model = copy.copy(engine.model)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import mujoco
 import torch
@@ -24,7 +25,13 @@ from simstate.study.differences import (
     StateTarget,
     columns,
 )
-from simstate.study.perturbations import By, Perturbation, perturbations
+from simstate.study.perturbations import (
+    By,
+    ControlPerturbation,
+    Perturbation,
+    StatePerturbation,
+    perturbations,
+)
 from simstate.study.quantity_units import units_of
 from simstate.study.tangent_state import StateVector
 from simstate.world.worlds import worlds_of
@@ -36,14 +43,8 @@ class Derivatives:
 
     matrix: Tensor
     """All derivatives, float64; (num_envs, rows, columns)."""
-    error: Tensor
-    """Estimated error of each column relative to its largest entry; (num_envs,
-    columns).
-
-    It is the largest difference between the results of two widths, h and 2 h. That is
-    three times the truncation error by Richardson's extrapolation, and therefore covers
-    rounding, too. Infinite if it was not requested.
-    """
+    wider: Tensor | None = field(repr=False)
+    """The same by differences of twice the width; None if no error was requested."""
     switched: Tensor
     """Columns in which the set of contacts, limits, friction states or saturated
     actuators differs between the perturbed worlds; bool, (num_envs, columns)."""
@@ -56,6 +57,25 @@ class Derivatives:
     """The columns of each name in `by`."""
     shapes: dict[str, tuple[int, ...]] = field(repr=False)
     """The shape of one world's values of each name in `by`."""
+
+    @cached_property
+    def error(self) -> Tensor:
+        """Estimated error of each column relative to its largest entry.
+
+        Shape (num_envs, columns). It is the largest difference between the results of
+        two widths, h and 2 h. That is three times the truncation error by Richardson's
+        extrapolation, and therefore covers rounding, too. Infinite if it was not
+        requested.
+        """
+        values = self.matrix
+        if self.wider is None:
+            return torch.full_like(self.switched, torch.inf, dtype=values.dtype)
+        if not values.shape[1]:
+            return torch.zeros_like(self.switched, dtype=values.dtype)
+        apart = (self.wider - values).abs().amax(dim=1)
+        size = values.abs().amax(dim=1)
+        relative = torch.where(size > 0.0, apart / size, apart)
+        return relative.nan_to_num(nan=torch.inf, posinf=torch.inf)
 
     @property
     def trusted(self) -> Tensor:
@@ -121,23 +141,23 @@ def derivatives(
     error: bool = True,
     tolerance: float = 1e-4,
 ) -> Derivatives:
-    """Return derivatives after some time steps by what they start with, in each world.
+    """Return the derivatives of the result of some time steps, in each world.
 
-    They are centred differences between perturbed worlds, which are stepped with
+    They are central differences between perturbed worlds, which are stepped with
     everything that acts on the simulation: its integrator, force models, processes,
-    events and per-world parameters. Every slot of the simulation keeps its bits, random
-    streams included. Parameters named in `by` become per-world parameters, as by
-    `sim.expand`, with unchanged values.
+    events and per-world parameters. All slots of the simulation, including random
+    streams, are restored bit for bit. Parameters named in `by` become per-world
+    parameters, as by `sim.expand`, with unchanged values.
 
     States are tangent: displacements of positions (orientations by rotation vectors
     along body axes), velocities and activations, 2 nv + na in MuJoCo's order, then the
     values of processes. For MuJoCo's own steps, derivatives of the state by state and
-    controls equal those of `mjd_transitionFD` and cost the same. At the end of its
-    range a control is displaced to the inner side only.
+    controls equal those of `mjd_transitionFD` and cost the same. At a limit of its
+    range a control is only displaced inwards.
 
     Args:
         sim: the simulation, on the native engine.
-        of: "state", or quantities as `sim.record` takes them: names
+        of: "state", or quantities as in `sim.record`: names
             ("robot.root_link_pos_w", "qpos"), or a dictionary with functions of the
             simulation. Quaternions among them are differentiated by component.
         by: "state", inputs ("ctrl", "xfrc_applied", …) and model parameters
@@ -161,26 +181,26 @@ def derivatives(
         if isinstance(of, str)
         else QuantityTarget(sim, reads_of(sim, of, "of"), units_of(sim, of))
     )
-    found: dict[str, DerivativeColumns] = {}
-    if isinstance(target, StateTarget) and steps and steps_plainly(sim):
-        found = _by_core(sim, _kinds(by), steps, step, error)
-    for name, block in blocks.items():
-        if name not in found:
-            found[name] = _stacked(
-                columns(sim, target, block, steps, step, error), sim, len(target.names)
-            )
+    in_core = isinstance(target, StateTarget) and steps > 0 and steps_plainly(sim)
+    found = [
+        _by_core(sim, group, steps, step, error)
+        if in_core and isinstance(group[0], StatePerturbation | ControlPerturbation)
+        else _in_general(sim, target, group, steps, step, error)
+        for group in _groups(blocks.values())
+    ]
     return _assembled(blocks, found, target, tolerance)
 
 
-def _kinds(by: By) -> dict[str, str]:
-    """Return the names in `by` that stand for the state or the controls."""
-    named = by if isinstance(by, Mapping) else {n: n for n in _sequence(by)}
-    core = ("state", "ctrl")
-    return {n: x for n, x in named.items() if isinstance(x, str) and x in core}
-
-
-def _sequence(by: str | Sequence[str]) -> Sequence[str]:
-    return (by,) if isinstance(by, str) else by
+def _groups(blocks: Iterable[Perturbation]) -> list[list[Perturbation]]:
+    """Return blocks one by one, but controls that follow the state together with it."""
+    groups: list[list[Perturbation]] = []
+    for block in blocks:
+        is_next = isinstance(block, ControlPerturbation) and groups
+        if is_next and [type(one) for one in groups[-1]] == [StatePerturbation]:
+            groups[-1].append(block)
+        else:
+            groups.append([block])
+    return groups
 
 
 def check_differentiable(sim: Simulation, of: object) -> None:
@@ -188,18 +208,18 @@ def check_differentiable(sim: Simulation, of: object) -> None:
     instance_of("sim", sim, Simulation)
     if sim.dtype != torch.float64:
         raise InvalidInputError(
-            "Differences of float32 have no more than three digits: use "
+            "Differences in float32 have at most three significant digits: use "
             'engine="native" for derivatives.',
             name="engine",
         )
     if of == "state" and forcing_of(sim).mass_flow is not None:
         raise InvalidInputError(
-            "The tangent state has no rows for masses that flow (sim.mass_rate, "
-            "Thruster): differentiate quantities, or a simulation without them."
+            "The tangent state has no rows for variable masses (sim.mass_rate, "
+            "Thruster): differentiate quantities, or a simulation without mass flow."
         )
     if not math.isfinite(float(worlds_of(sim).engine.state.sum())):  # in one pass
         for name in ("qpos", "qvel", "act", "ctrl"):
-            check_finite(getattr(sim.data, name), name, after="Nothing was computed.")
+            check_finite(getattr(sim.data, name), name, after=" Nothing was computed.")
 
 
 def steps_plainly(sim: Simulation) -> bool:
@@ -219,53 +239,68 @@ def steps_plainly(sim: Simulation) -> bool:
 
 def _by_core(
     sim: Simulation,
-    kinds: dict[str, str],
+    group: list[Perturbation],
     steps: int,
     step: float,
     with_error: bool,
-) -> dict[str, DerivativeColumns]:
-    """Return the blocks that the compiled core differentiates, by name."""
+) -> DerivativeColumns:
+    """Return derivatives by the state, the controls, or both, by the compiled core."""
     worlds = worlds_of(sim)
     compiled = worlds.engine.compiled
-    if not kinds or compiled is None:
-        return {}
+    assert compiled is not None, "steps_plainly() is True"
     worlds.ledger.observe()
     worlds.fresh.refresh_constants()
-    wanted = ["state" in kinds.values(), "ctrl" in kinds.values()]
-    values, flags = compiled.differentiate(steps, step, 1 + with_error, *wanted)
+    values, flags = compiled.differentiate(
+        steps,
+        step,
+        1 + with_error,
+        isinstance(group[0], StatePerturbation),
+        isinstance(group[-1], ControlPerturbation),
+    )
     matrices, switched = torch.as_tensor(values), torch.as_tensor(flags)
     if sim.divergence.any:
         matrices[:, sim.diverged] = torch.nan
-    size = 2 * int(sim.model.nv) + int(sim.model.na)
-    found: dict[str, DerivativeColumns] = {}
-    for name, kind in kinds.items():
-        first = slice(0, size) if kind == "state" else slice(size * wanted[0], None)
-        wider = matrices[1, :, :, first] if with_error else None
-        found[name] = DerivativeColumns(
-            matrices[0, :, :, first], wider, switched[:, first]
-        )
-    return found
+    return DerivativeColumns(matrices[0], matrices[1] if with_error else None, switched)
 
 
-def _stacked(
-    parts: list[DerivativeColumns], sim: Simulation, rows: int
+def _in_general(
+    sim: Simulation,
+    target: StateTarget | QuantityTarget,
+    group: list[Perturbation],
+    steps: int,
+    step: float,
+    with_error: bool,
 ) -> DerivativeColumns:
-    """Return columns side by side: (num_envs, rows, columns)."""
-    count = sim.num_envs
+    """Return derivatives by all values of a group: (num_envs, rows, columns)."""
+    parts = [
+        part
+        for block in group
+        for part in columns(sim, target, block, steps, step, with_error)
+    ]
     if not parts:
-        empty = torch.zeros(count, rows, 0, dtype=torch.float64)
-        return DerivativeColumns(empty, empty, torch.zeros(count, 0, dtype=torch.bool))
+        empty = torch.zeros(sim.num_envs, len(target.names), 0, dtype=torch.float64)
+        wider = empty if with_error else None
+        return DerivativeColumns(empty, wider, empty[:, 0].bool())
+    return _combined(parts, torch.stack, -1)
+
+
+def _combined(
+    parts: Sequence[DerivativeColumns],
+    combine: Callable[[list[Tensor], int], Tensor],
+    dim: int,
+) -> DerivativeColumns:
+    """Return columns side by side."""
     wider = [part.wider for part in parts if part.wider is not None]
     return DerivativeColumns(
-        torch.stack([part.values for part in parts], dim=-1),
-        torch.stack(wider, dim=-1) if wider else None,
-        torch.stack([part.switched for part in parts], dim=-1),
+        combine([part.values for part in parts], dim),
+        combine(wider, dim) if wider else None,
+        combine([part.switched for part in parts], dim),
     )
 
 
 def _assembled(
     blocks: dict[str, Perturbation],
-    found: dict[str, DerivativeColumns],
+    found: list[DerivativeColumns],
     target: StateTarget | QuantityTarget,
     tolerance: float,
 ) -> Derivatives:
@@ -274,10 +309,11 @@ def _assembled(
     for name, block in blocks.items():
         places[name] = slice(len(labels), len(labels) + len(block.labels))
         labels += block.labels
+    whole = found[0] if len(found) == 1 else _combined(found, torch.cat, -1)
     return Derivatives(
-        matrix=torch.cat([found[name].values for name in blocks], dim=2),
-        error=torch.cat([_error(found[name]) for name in blocks], dim=1),
-        switched=torch.cat([found[name].switched for name in blocks], dim=1),
+        matrix=whole.values,
+        wider=whole.wider,
+        switched=whole.switched,
         tolerance=tolerance,
         names_of_rows=target.names,
         units_of_rows=target.units,
@@ -285,16 +321,3 @@ def _assembled(
         columns=places,
         shapes={name: block.shape for name, block in blocks.items()},
     )
-
-
-def _error(column: DerivativeColumns) -> Tensor:
-    """Return the relative error of columns; (num_envs, columns)."""
-    values, wider = column.values, column.wider
-    if wider is None:
-        return torch.full_like(values[:, 0], torch.inf)
-    if not values.shape[1]:
-        return torch.zeros_like(column.switched, dtype=values.dtype)
-    apart = (wider - values).abs().amax(dim=1)
-    size = values.abs().amax(dim=1)
-    relative = torch.where(size > 0.0, apart / size, apart)
-    return relative.nan_to_num(nan=torch.inf, posinf=torch.inf)

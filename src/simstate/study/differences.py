@@ -1,7 +1,7 @@
 """Differences of a simulation between perturbed worlds, all worlds at once.
 
-The general form: any stepper, force models, processes, parameters and quantities. The
-compiled core has another for MuJoCo's own steps (`engine/core/derivatives.c`).
+The general implementation, for any stepper, force models, processes, parameters and
+quantities. The compiled core has one for MuJoCo's steps (`engine/core/derivatives.c`).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from simstate.study.tangent_state import StateVector
 
 @dataclass(frozen=True)
 class DerivativeColumns:
-    """Derivatives by one value, with twice the width, and where something switched."""
+    """Derivatives by one value or several, and where a constraint switched."""
 
     values: Tensor
-    """(num_envs, rows)."""
+    """The derivatives; (num_envs, rows)."""
     wider: Tensor | None
     """The same by differences of twice the width; None: not computed."""
     switched: Tensor
-    """Bool, (num_envs,)."""
+    """Mask of worlds in which a constraint switched; bool, (num_envs,)."""
 
 
 class Target(Protocol):
@@ -47,7 +47,7 @@ class Target(Protocol):
         ...
 
     def difference(self, ahead: Any, behind: Any) -> Tensor:
-        """Return how far one result is from another; (num_envs, rows)."""
+        """Return the displacement from one result to another; (num_envs, rows)."""
         ...
 
 
@@ -57,8 +57,7 @@ class StateTarget:
     def __init__(self, vector: StateVector) -> None:
         self._vector = vector
         self.ends = vector.sim.integration is not None  # evaluated there, too
-        self.names = tuple(c.name for c in vector.coordinates)
-        self.units = tuple(c.unit for c in vector.coordinates)
+        self.names, self.units = vector.names, vector.units
 
     def read(self) -> tuple[Tensor, ...]:
         """Return qpos, qvel, act and the values of processes."""
@@ -86,13 +85,13 @@ class QuantityTarget:
         names: list[str] = []
         self.units: tuple[str, ...] = ()
         for name, (read, unit) in reads.items():
-            # A function may draw numbers or write memory.
+            # A function may draw random numbers or write memory.
             value = run_ahead(
                 sim, lambda read=read: torch.as_tensor(read(sim)).detach().clone()
             )
             if not value.ndim or len(value) != sim.num_envs:
                 raise ShapeError(
-                    f"{name!r} must give a value for each world, of shape "
+                    f"{name!r} must return a value for each world, of shape "
                     f"({sim.num_envs}, …), got {tuple(value.shape)}.",
                     name=name,
                     shape=value.shape,
@@ -127,7 +126,7 @@ def columns(
 
 
 class _Trial:
-    """Results of the steps from perturbed worlds, compared with those of the first."""
+    """Results of the steps of perturbed worlds, relative to the unperturbed ones."""
 
     def __init__(self, sim: Simulation, target: Target, steps: int) -> None:
         self._sim, self._target, self._steps = sim, target, steps

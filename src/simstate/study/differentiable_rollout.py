@@ -26,13 +26,13 @@ _AFTER = "Nothing was simulated."
 class DifferentiableRollout:
     """Steps of a simulation as a function of state, controls and parameters.
 
-    Everything else (time, warm starts, processes' inputs, other parameters, random
-    streams) is that of the simulation when it is called, and every slot of the
-    simulation keeps its bits. Gradients are those of `study.derivatives` for each
-    control step, chained backwards.
+    Everything else (time, warm starts, inputs of processes, other parameters, random
+    streams) is that of the simulation at the time of the call. All slots of the
+    simulation are restored bit for bit. Gradients are those of `study.derivatives` for
+    each control step, chained backwards.
 
     A state is a row of qpos, qvel, act and the values of processes. Quaternions are
-    normalised, so that gradients have no part along them.
+    normalised, so gradients have no component along them.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class DifferentiableRollout:
         self.switched: Tensor | None = None
         """Control steps of the last call with gradients in which a contact, limit,
         friction state or actuator limit switched between perturbed worlds, so that the
-        gradient is that of neither side; bool, (num_envs, T). None: no call so far."""
+        gradient mixes both sides; bool, (num_envs, T). None before the first call."""
 
     @property
     def state(self) -> Tensor:
@@ -64,15 +64,15 @@ class DifferentiableRollout:
         Args:
             state: the first state; (num_envs, size).
             controls: T controls, each held over `steps` time steps; (num_envs, T, nu).
-            parameters: values of the parameters by name, (num_envs, …); those that are
-                not given are the simulation's.
+            parameters: values of the parameters by name, (num_envs, …); by default the
+                simulation's values.
         """
         count, nu = self.sim.num_envs, int(self.sim.model.nu)
         has_shape("state", state, (count, self.size))
         has_shape("controls", controls, (count, "T", nu))
         if not controls.shape[1]:
             raise InvalidInputError(
-                "controls have T = 0 steps: give one or more.", name="controls"
+                "controls have T = 0 steps: give at least one.", name="controls"
             )
         values: list[Tensor] = []
         for name, value in parameters.items():
@@ -193,14 +193,14 @@ def differentiable(
     *,
     step: float = 1e-6,
 ) -> DifferentiableRollout:
-    """Return a function that rolls a simulation out and has gradients in torch.
+    """Return a function that rolls out a simulation and has gradients in torch.
 
     `rollout(state, controls, body_mass=…)` returns the states after each control; see
     `DifferentiableRollout`. Use it in losses that torch's optimisers minimise.
 
     Args:
-        sim: the simulation, on the native engine; every slot keeps its bits.
-        parameters: names of model parameters that calls may give, such as "body_mass".
+        sim: the simulation, on the native engine; its state is not changed.
+        parameters: names of model parameters that calls may set, such as "body_mass".
         steps: number of time steps over which each control is held.
         step: width of the differences, as for `study.derivatives`.
     """

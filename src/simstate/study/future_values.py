@@ -1,4 +1,4 @@
-"""Values of futures: collected chunk by chunk, and as the result of `futures`."""
+"""Values of futures: their collection by chunks, and the result of `futures`."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ TASK = ("reward", "terminated", "truncated")
 class Futures:
     """Results of `futures`, by name: `futures.height`, shape (N, K, samples, …).
 
-    Of an environment it also has `reward`, `terminated` and `truncated`, (N, K, H).
+    For an environment it also has `reward`, `terminated` and `truncated`, (N, K, H).
     """
 
     values: dict[str, Tensor]
     """The quantities that were read; shape (N, K, samples, …)."""
     cost: Tensor
-    """Sum of the cost over the samples, infinite where a future diverged; (N, K).
+    """Sum of the cost over the samples, infinite if a future diverged; (N, K).
 
-    Of an environment it is minus the return, unless a cost was given. Zero without a
-    cost."""
+    Without a cost it is minus the return of an environment, and zero for a
+    simulation."""
     diverged: Tensor
     """True for futures that diverged; bool, (N, K)."""
     seeds: Tensor | None
-    """The seed of each future; None: it draws the world's next numbers; (N, K)."""
+    """The seed of each future; None: the world's random stream continues; (N, K)."""
     _ends: list[Snapshot] = field(repr=False)
     """The last states, chunk by chunk: future k of world n is number k N + n."""
     _slots: frozenset[str] = field(repr=False)
@@ -74,7 +74,7 @@ class _NoQuantityError(UnknownNameError, AttributeError):
 
 
 class FutureValues:
-    """Values of all futures by their numbers; a chunk fills `rows`."""
+    """Values of all futures by index; a chunk fills `rows`."""
 
     def __init__(self, total: int, device: torch.device) -> None:
         self.total = total
@@ -85,18 +85,18 @@ class FutureValues:
 
     @property
     def count(self) -> int:
-        """Number of futures in the chunk; further rows of the host are not kept."""
+        """Number of futures in the chunk; further rows of the host are ignored."""
         return self.rows.stop - self.rows.start
 
     def keep(self, name: str, values: Tensor, column: int, columns: int) -> None:
-        """Keep a sample of the chunk; the first one makes the room for all."""
+        """Keep a sample of the chunk; the first one allocates memory for all."""
         if name not in self.values:
             shape = (self.total, columns, *values.shape[1:])
             self.values[name] = values.new_zeros(shape)
         self.values[name][self.rows, column] = values[: self.count].detach()
 
     def keep_task(self, result: Sequence[Tensor], step: int, horizon: int) -> None:
-        """Keep reward and ends of a step of an environment."""
+        """Keep reward and termination flags of a step of an environment."""
         for name, values in zip(TASK, result, strict=True):
             self.keep(name, values, step, horizon)
 

@@ -228,8 +228,23 @@ class _Run:
                 value = _checked(function(sim), name, sim)
                 found.keep(name, value, begin // every, horizon // every)
             if self.cost is not None:
-                found.add_cost(_checked(self.cost(sim), "the cost", sim, ()))
+                cost = _checked(self.cost(sim), "the cost", sim, ())
+                check_defined("cost", cost, sim)
+                found.add_cost(cost)
         found.mark(sim.diverged)
+
+
+def check_defined(what: str, values: Tensor, sim: Simulation) -> None:
+    """Raise if a user's function returned NaN in a world that has not diverged."""
+    wrong = values.isnan().reshape(len(values), -1).any(dim=1) & ~sim.diverged
+    if bool(wrong.any()):
+        raise InvalidInputError(
+            f"The {what} is nan at t = {float(sim.time[wrong][0]):g} s. The state is "
+            "finite (a diverged future keeps its last good state), so the function "
+            "itself divides by zero, takes a root of a negative number or the like. "
+            "It may return infinity for states to avoid.",
+            name=what,
+        )
 
 
 def _checked(value: Any, name: str, sim: Simulation, tail: Any = None) -> Tensor:

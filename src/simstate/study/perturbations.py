@@ -14,7 +14,7 @@ from simstate.base.checks import instance_of
 from simstate.base.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.engine.parameter_limits import element_of, limits_of
 from simstate.simulation import Simulation
-from simstate.study.tangent_state import StateVector, control_names
+from simstate.study.tangent_state import StateVector
 from simstate.world.worlds import worlds_of
 
 By: TypeAlias = "str | Sequence[str] | Mapping[str, str | Tensor]"
@@ -59,7 +59,7 @@ class StatePerturbation:
 
     def __init__(self, vector: StateVector) -> None:
         self._vector = vector
-        self.labels = tuple(c.name for c in vector.coordinates)
+        self.labels = vector.names
         self.shape = (vector.size,)
 
     def reach(self, column: int, step: float) -> tuple[Tensor, Tensor]:
@@ -113,8 +113,8 @@ class TensorPerturbation:
 class ControlPerturbation(TensorPerturbation):
     """Controls, which are displaced to one side at the end of their range."""
 
-    def __init__(self, sim: Simulation) -> None:
-        super().__init__(sim.data.ctrl, control_names(sim.model))
+    def __init__(self, sim: Simulation, names: tuple[str, ...]) -> None:
+        super().__init__(sim.data.ctrl, names)
         self._engine = worlds_of(sim).engine
         flag = mujoco.mjtDisableBit.mjDSBL_CLAMPCTRL.value
         self._clamps = not int(sim.model.opt.disableflags) & flag
@@ -199,7 +199,7 @@ def _perturbation(
     if given == "state":
         return StatePerturbation(vector)
     if given == "ctrl":
-        return ControlPerturbation(sim)
+        return ControlPerturbation(sim, vector.controls)
     if given in INPUTS:
         values = getattr(sim.data, given)
         return TensorPerturbation(values, _numbered(given, tuple(values.shape[1:])))

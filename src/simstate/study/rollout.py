@@ -26,7 +26,7 @@ def advance(sim: Simulation, controls: Tensor) -> None:
     stepper = _stepper(sim, controls)
     if stepper is not None:
         host._step_ahead(steps, stepper)
-    elif bool((controls == controls[:, :1]).all()):
+    elif steps and bool((controls == controls[:, :1]).all()):
         hold(sim, controls[:, 0], steps)
     else:
         for control in controls.unbind(dim=1):

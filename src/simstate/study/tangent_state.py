@@ -27,18 +27,13 @@ _SLIDE = mujoco.mjtJoint.mjJNT_SLIDE.value
 
 
 @dataclass(frozen=True)
-class Coordinate:
-    """The name and the unit of one component of a tangent state."""
-
-    name: str
-    unit: str
-
-
-@dataclass(frozen=True)
 class _Layout:
     """The tangent space of a model."""
 
-    coordinates: tuple[Coordinate, ...]
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    controls: tuple[str, ...]
+    """Names of the controls: those of their actuators, or numbers."""
     rotations: list[tuple[int, int]]
     """qpos and qvel addresses of quaternions."""
     straight: dict[int, int]
@@ -47,14 +42,11 @@ class _Layout:
     @staticmethod
     def of(model: mujoco.MjModel) -> _Layout:
         """Return the layout of a model."""
-        positions, velocities = _joint_coordinates(model)
-        acts = [
-            Coordinate(f"act[{k}]" if not name else f"{name}.act", "")
-            for k, name in enumerate(_activation_names(model))
-        ]
-        coordinates = (*positions, *velocities, *acts)
+        coordinates = [*_joint_coordinates(model), *_activations(model)]
+        names, units = zip(*coordinates, strict=True) if coordinates else ((), ())
         flat, quats = joint_layout(model)
-        return _Layout(coordinates, quats, {dof: adr for adr, dof in flat})
+        straight = {dof: adr for adr, dof in flat}
+        return _Layout(names, units, _control_names(model), quats, straight)
 
 
 _layouts: WeakKeyDictionary[mujoco.MjModel, _Layout] = WeakKeyDictionary()
@@ -77,18 +69,21 @@ class StateVector:
         layout = _layouts.get(model)
         if layout is None:
             layout = _layouts[model] = _Layout.of(model)
-        rest = [
-            Coordinate(f"{process.name}[{k}]", "")
+        rest = tuple(
+            f"{process.name}[{k}]"
             for process in self.processes
             for k in range(process.value.shape[1])
-        ]
-        self.coordinates = [*layout.coordinates, *rest]
+        )
+        self.names, self.units = layout.names + rest, layout.units + ("",) * len(rest)
+        """Names and units of the coordinates."""
+        self.controls = layout.controls
+        """Names of the controls: those of their actuators, or numbers."""
         self._rotations, self._straight = layout.rotations, layout.straight
 
     @property
     def size(self) -> int:
         """The number of coordinates."""
-        return len(self.coordinates)
+        return len(self.names)
 
     def scale(self, column: int) -> Tensor:
         """Return a typical size of a coordinate, 1 or more; (num_envs,).
@@ -243,29 +238,39 @@ def _turns(quat: Tensor) -> Tensor:
     return torch.stack([torch.stack(row, dim=1) for row in rows], dim=1)
 
 
-def _joint_coordinates(
-    model: mujoco.MjModel,
-) -> tuple[list[Coordinate], list[Coordinate]]:
-    """Names and units of the displacements of qpos, and of qvel."""
-    positions: list[Coordinate] = []
-    velocities: list[Coordinate] = []
+def _joint_coordinates(model: mujoco.MjModel) -> list[tuple[str, str]]:
+    """Return names and units of the displacements of qpos, then of qvel."""
+    positions: list[tuple[str, str]] = []
+    velocities: list[tuple[str, str]] = []
     for joint in range(model.njnt):
         name, kind = model.joint(joint).name or f"joint{joint}", model.jnt_type[joint]
         if kind == _FREE:
-            positions += [Coordinate(f"{name}.{x}", "m") for x in "xyz"]
-            velocities += [Coordinate(f"{name}.v{x}", "m/s") for x in "xyz"]
+            positions += [(f"{name}.{x}", "m") for x in "xyz"]
+            velocities += [(f"{name}.v{x}", "m/s") for x in "xyz"]
         if kind in (_FREE, _BALL):
-            positions += [Coordinate(f"{name}.r{x}", "rad") for x in "xyz"]
-            velocities += [Coordinate(f"{name}.w{x}", "rad/s") for x in "xyz"]
+            positions += [(f"{name}.r{x}", "rad") for x in "xyz"]
+            velocities += [(f"{name}.w{x}", "rad/s") for x in "xyz"]
         else:
             unit = "m" if kind == _SLIDE else "rad"
-            positions.append(Coordinate(name, unit))
-            velocities.append(Coordinate(f"{name}.rate", f"{unit}/s"))
-    return positions, velocities
+            positions.append((name, unit))
+            velocities.append((f"{name}.rate", f"{unit}/s"))
+    return positions + velocities
 
 
-def control_names(model: mujoco.MjModel) -> tuple[str, ...]:
-    """Return the names of the controls: those of their actuators, or numbers."""
+def _activations(model: mujoco.MjModel) -> list[tuple[str, str]]:
+    """Return names and units of the activations."""
+    names = [f"act[{k}]" for k in range(int(model.na))]
+    for actuator in range(model.nactuator):
+        first, name = (
+            int(model.actuator_actadr[actuator]),
+            model.actuator(actuator).name,
+        )
+        for k in range(int(model.actuator_actnum[actuator]) if first >= 0 else 0):
+            names[first + k] = f"{name}.act" if name else names[first + k]
+    return [(name, "") for name in names]
+
+
+def _control_names(model: mujoco.MjModel) -> tuple[str, ...]:
     names = [f"ctrl[{k}]" for k in range(int(model.nu))]
     for actuator in range(int(model.nactuator)):
         first = int(model.actuator_ctrladr[actuator])
@@ -273,12 +278,3 @@ def control_names(model: mujoco.MjModel) -> tuple[str, ...]:
         for k in range(int(count) if name else 0):
             names[first + k] = name if count == 1 else f"{name}[{k}]"
     return tuple(names)
-
-
-def _activation_names(model: mujoco.MjModel) -> list[str]:
-    names = [""] * int(model.na)
-    for actuator in range(model.nactuator):
-        first = int(model.actuator_actadr[actuator])
-        for k in range(int(model.actuator_actnum[actuator]) if first >= 0 else 0):
-            names[first + k] = model.actuator(actuator).name
-    return names

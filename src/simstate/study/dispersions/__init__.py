@@ -1,4 +1,4 @@
-"""Dispersions: what thousands of worlds with scattered parameters do (Monte Carlo)."""
+"""Dispersions: Monte Carlo studies of worlds with random parameters."""
 
 from simstate.study.dispersions.bounds import (
     mean_bounds,

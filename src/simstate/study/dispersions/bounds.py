@@ -1,4 +1,4 @@
-"""Confidence bounds: what a sample of worlds says of all of them."""
+"""Confidence bounds of statistics of a sample of worlds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from simstate.base.checks import number
 
 
 def mean_bounds(values: Tensor, confidence: float) -> tuple[float, float]:
-    """Bounds of the mean by Student's t; NaN for fewer than two values; (n,)."""
+    """Return bounds of the mean of values (n,) by Student's t; NaN if n < 2."""
     number("confidence", confidence, more_than=0, less_than=1)
     n = len(values)
     if n < 2:
@@ -25,10 +25,10 @@ def mean_bounds(values: Tensor, confidence: float) -> tuple[float, float]:
 def quantile_bounds(
     values: Tensor, share: float, confidence: float
 ) -> tuple[float, float]:
-    """Bounds of a quantile, whatever the distribution, by order statistics; (n,).
+    """Return bounds of a quantile of any distribution, by order statistics; (n,).
 
-    The number of values below the quantile is binomial. ±inf where so few values do
-    not tell.
+    The number of values below the quantile is binomial. A bound is infinite if there
+    are too few values.
     """
     number("confidence", confidence, more_than=0, less_than=1)
     n, tail = len(values), (1 - confidence) / 2
@@ -42,7 +42,7 @@ def quantile_bounds(
 
 
 def proportion_bounds(count: int, n: int, confidence: float) -> tuple[float, float]:
-    """Bounds of a probability that was seen count times in n, by Wilson's score."""
+    """Return bounds of a probability with `count` successes in n, by Wilson's score."""
     number("confidence", confidence, more_than=0, less_than=1)
     if not n:
         return 0.0, 1.0
@@ -54,7 +54,7 @@ def proportion_bounds(count: int, n: int, confidence: float) -> tuple[float, flo
 
 
 def _binomial(n: int, share: float) -> Tensor:
-    """Probabilities of 0, …, n successes, float64; (n + 1,)."""
+    """Return the probabilities of 0, …, n successes, float64; (n + 1,)."""
     k = torch.arange(n + 1, dtype=torch.float64)
     total = torch.tensor(float(n), dtype=torch.float64)
     ways = (total + 1).lgamma() - (k + 1).lgamma() - (total - k + 1).lgamma()
@@ -62,7 +62,7 @@ def _binomial(n: int, share: float) -> Tensor:
 
 
 def _student(probability: float, dof: int) -> float:
-    """The quantile of Student's t: Newton's method on its incomplete beta integral."""
+    """Return the quantile of Student's t, by Newton's method on its distribution."""
     t = NormalDist().inv_cdf(probability)
     t += (t**3 + t) / (4 * dof)  # Cornish and Fisher's first term
     log_scale = math.lgamma((dof + 1) / 2) - math.lgamma(dof / 2)
@@ -77,7 +77,7 @@ def _student(probability: float, dof: int) -> float:
 
 
 def _student_share(t: float, dof: int, scale: float) -> float:
-    """P(T ≤ t) by Gauss and Legendre's rule in the angle of t / √dof."""
+    """Return P(T ≤ t) by the midpoint rule in the angle of t / √dof."""
     angle = math.atan(t / math.sqrt(dof))
     # density · dt = scale · √dof · cos(angle)^(dof − 1) · d(angle)
     count = 400

@@ -1,4 +1,4 @@
-"""Distributions of a study: what differs from world to world, and how."""
+"""Distributions of the values that differ between the worlds of a study."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from simstate.world import Ledger
 from simstate.world.random import WorldRandom
 
 _APART = 0x51D15BE2510
-"""Keeps the draws of a study apart from the simulation's own random numbers."""
+"""Separates the draws of a study from the simulation's own random numbers."""
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """Random numbers for each world, made of uniform or normal ones."""
+    """Random values for each world, computed from uniform or normal ones."""
 
     shape: tuple[int, ...]
     """Shape of one world's values."""
@@ -31,10 +31,10 @@ class Distribution:
     is_normal: bool
     """True if those are standard normal; else uniform in [0, 1)."""
     make: Callable[[Tensor], Tensor]
-    """From (n, columns) to (n, *shape)."""
+    """Maps random numbers (n, columns) to values (n, *shape)."""
 
     def draw(self, rng: WorldRandom) -> Tensor:
-        """Numbers of all worlds of a stream, float64; (n, *shape)."""
+        """Return values for all worlds of a stream, float64; (n, *shape)."""
         kind = rng.normal if self.is_normal else rng.uniform
         made = self.make(kind(slice(None), self.columns))
         return made.reshape(len(made), *self.shape)
@@ -43,7 +43,7 @@ class Distribution:
 def normal(
     mean: Numbers, std: Numbers | None = None, *, cov: Values | None = None
 ) -> Distribution:
-    """Normal numbers of that mean, each with its deviation, or with a covariance."""
+    """Return a normal distribution with standard deviations or a covariance."""
     centre = numbers(mean, "mean")
     if (std is None) == (cov is None):
         raise InvalidInputError("normal needs either std or cov.", name="std")
@@ -73,7 +73,7 @@ def normal(
 
 
 def log_normal(median: Numbers, sigma: Numbers) -> Distribution:
-    """Numbers whose logarithm is normal, with that median and deviation of the log."""
+    """Return a log-normal distribution of a median; `sigma` is the log's deviation."""
     centre = numbers(median, "median")
     Limits(more_than=0).check(centre, "median")
     inner = normal(centre.log(), sigma)
@@ -81,12 +81,12 @@ def log_normal(median: Numbers, sigma: Numbers) -> Distribution:
 
 
 def uniform(low: Numbers, high: Numbers) -> Distribution:
-    """Numbers spread evenly over [low, high)."""
+    """Return a uniform distribution over [low, high)."""
     first, last = numbers(low, "low"), numbers(high, "high")
     width = last - first
     if bool((width < 0).any()):
         raise InvalidInputError(
-            f"low must not be above high, got {low} and {high}.", name="low"
+            f"low must not exceed high, got {low} and {high}.", name="low"
         )
     flat, span = (first + 0 * width).reshape(-1), width.reshape(-1)
     return Distribution(
@@ -95,7 +95,7 @@ def uniform(low: Numbers, high: Numbers) -> Distribution:
 
 
 def choice(values: Values) -> Distribution:
-    """One of these numbers or rows, each as likely as the others."""
+    """Return a distribution of these values or rows, with equal probabilities."""
     rows = numbers(values, "values")
     if not rows.ndim or not len(rows):
         raise InvalidInputError("choice needs at least one value.", name="values")
@@ -109,7 +109,7 @@ def choice(values: Values) -> Distribution:
 def draw_worlds(
     draws: Mapping[str, Distribution], num_envs: int, seed: int, first_world: int
 ) -> dict[str, Tensor]:
-    """The numbers of some worlds by name; the same for a world in any batch."""
+    """Return the values of some worlds by name; they do not depend on the batch."""
     ledger = Ledger(num_envs, torch.device("cpu"))
     rng = WorldRandom(ledger, seed ^ _APART, first_world)
     return {name: given.draw(rng) for name, given in draws.items()}

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from simstate.base.checks import as_path
+from simstate.base.errors import InvalidInputError
 from simstate.base.files import write_atomically
 from simstate.base.samples import check_figure_file, new_figure, save_figure
 from simstate.study.dispersions.bounds import (
@@ -29,7 +30,7 @@ SHARES = (0.05, 0.5, 0.95)
 
 @dataclass(frozen=True)
 class Row:
-    """One number of the table, with bounds that hold with the table's confidence."""
+    """One statistic of the table, with confidence bounds."""
 
     result: str
     unit: str
@@ -44,14 +45,14 @@ class Outcome:
     """Results of the worlds of a study; tensors have a row for each world."""
 
     results: dict[str, Tensor]
-    """By name; (worlds,) each."""
+    """Results by name; (worlds,) each."""
     draws: dict[str, Tensor]
     """Drawn values by name; (worlds, …) each."""
     units: dict[str, str]
     times: Tensor | None
-    """When the recorded quantities were sampled [s]; (samples,)."""
+    """Times of the recorded samples [s]; (samples,)."""
     histories: dict[str, Tensor]
-    """Recorded quantities, NaN where a world has ended; (samples, worlds, …)."""
+    """Recorded quantities, NaN after the end of a world; (samples, worlds, …)."""
     history_units: dict[str, str]
     worst_by: str
     """The result by which the worst world is chosen."""
@@ -59,12 +60,12 @@ class Outcome:
 
     @property
     def worst_world(self) -> int:
-        """World whose result `worst_by` has the largest magnitude; NaN is larger."""
+        """World whose result `worst_by` has the largest magnitude, or is NaN."""
         values = self.results[self.worst_by].double().abs()
         return int(values.nan_to_num(nan=torch.inf).argmax())
 
     def table(self, confidence: float = 0.95) -> list[Row]:
-        """Mean, quantiles and extremes of each result; probabilities of bools."""
+        """Return mean, quantiles and extremes of results, or probabilities of bools."""
         rows: list[Row] = []
         for name, values in self.results.items():
             unit = self.units.get(name, "")
@@ -101,7 +102,7 @@ class Outcome:
         return [mean, spread, *quantiles, *ends]
 
     def save_csv(self, path: str | Path) -> None:
-        """Write draws and results of every world, a line each."""
+        """Write the draws and results of every world, one line each."""
         columns: dict[str, Any] = {}
         for name, values in {**self.draws, **self.results}.items():
             flat = values.reshape(len(values), -1)
@@ -116,10 +117,15 @@ class Outcome:
         write_atomically(as_path("path", path), text.getvalue().encode())
 
     def plot(self, path: str | Path) -> None:
-        """Draw what was recorded: the median, 5 to 95 %, all, and the worst world."""
+        """Plot the recorded quantities: median, 5 to 95 %, range and worst world."""
         path = as_path("path", path)
         check_figure_file(path)
-        assert self.times is not None
+        if self.times is None:
+            raise InvalidInputError(
+                "Nothing was recorded that could be plotted: give the study record=…, "
+                "the quantities to record.",
+                name="record",
+            )
         time = self.times.numpy()
         panels = [
             (name if values.ndim == 2 else f"{name}[{k}]",

@@ -1,4 +1,4 @@
-"""Study: a simulation with scattered numbers, what is measured of it, and its runs."""
+"""Study: a simulation with random parameters, its results and its runs."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 Make: TypeAlias = Callable[..., Simulation]
-"""`make(draws, num_envs=…, seed=…, first_world=…)` gives a simulation at its start; the
-keywords are Simulation's. `draws` has (num_envs, …) of each name."""
+"""`make(draws, num_envs=…, seed=…, first_world=…)` returns a simulation at its start;
+the keywords are Simulation's. `draws` has values (num_envs, …) by name."""
 Measure: TypeAlias = "Callable[[Any], Tensor] | tuple[Callable[[Any], Tensor], str]"
-"""A function of the simulation at the end that gives (num_envs,), or with its unit."""
+"""A function of the final simulation that returns (num_envs,), or it and its unit."""
 
 
 @dataclass(frozen=True)
 class Study:
     """A study for `simstate dispersions`, returned by a file's `study()`.
 
-    World k of a study has the same numbers in any batch.
+    World k of a study has the same random values in any batch.
     """
 
     make: Make
-    """Makes the worlds of a batch; see `Make`."""
+    """Creates the worlds of a batch; see `Make`."""
     draws: Mapping[str, Distribution]
     """Distributions of the values that differ by world."""
     until: float
-    """When a world ends [s], unless a terminal event ends it."""
+    """End time of a world [s], unless a terminal event stops it."""
     results: Mapping[str, Measure]
-    """Measures at the end: numbers, or bool for success."""
+    """Results at the end: numbers, or bool for success."""
     record: Recorded | None = None
-    """Quantities whose envelopes are drawn, as `sim.record` takes them."""
+    """Quantities whose envelopes are plotted, as in `sim.record`."""
     every: float | None = None
     """The time between two samples of them [s]; None: a hundredth of `until`."""
     worst: str | None = None
@@ -58,18 +58,20 @@ class Study:
         instance_of("draws", self.draws, Mapping)
         instance_of("results", self.results, Mapping)
         if not self.results or not self.draws:
-            raise InvalidInputError("A study needs draws and results.", name="draws")
+            raise InvalidInputError(
+                "A study needs at least one draw and one result.", name="draws"
+            )
         if self.worst is not None and self.worst not in self.results:
             raise unknown_name("result of the study", self.worst, self.results)
         for name, given in self.results.items():
             if not callable(given):
-                instance_of(f"The result {name!r}", given, tuple)
+                instance_of(f"results[{name!r}]", given, tuple)
             self.units[name] = "" if callable(given) else given[1]
 
     def simulation(
         self, num_envs: int, seed: int = 0, first_world: int = 0
     ) -> Simulation:
-        """Worlds of the study at their start, from a global id on."""
+        """Return worlds of the study at their start, beginning with a global id."""
         drawn = draw_worlds(self.draws, num_envs, seed, first_world)
         sim = self.make(drawn, num_envs=num_envs, seed=seed, first_world=first_world)
         own = getattr(sim, "sim", sim)  # a FreeFlight has its simulation in it
@@ -84,15 +86,14 @@ class Study:
     def run(
         self, worlds: int, batch: int = 256, seed: int = 0, over: Over | None = None
     ) -> Outcome:
-        """Run the worlds in batches; the result does not depend on the batches.
+        """Run the worlds in batches; the result does not depend on their size.
 
         Args:
-            worlds: how many.
-            batch: how many at once.
-            seed: of all draws, and of the worlds' noise.
-            over: what calls a function with each of some items, in order, wherever it
-                does so: `Cluster.map` of `simstate.data.ray`; None: here, one after
-                the other.
+            worlds: number of worlds.
+            batch: number of worlds that run at once.
+            seed: the seed of all draws and of the worlds' noise.
+            over: a function like `map`, which may run elsewhere, such as `Cluster.map`
+                of `simstate.data.ray`; None: `map`.
         """
         worlds = whole_number("worlds", worlds, 1)
         batch = whole_number("batch", batch, 1)
@@ -115,7 +116,7 @@ class Study:
         )  # fmt: skip
 
     def run_batch(self, seed: int, span: tuple[int, int]) -> Batch:
-        """Run a number of worlds, starting with a global id."""
+        """Run the worlds of a span: its first global id and its length."""
         first, count = span
         sim = self.simulation(count, seed, first)
         history = None
@@ -130,7 +131,7 @@ class Study:
         return Batch(results, history.time, kept, history.units)
 
     def snapshot(self, world: int, seed: int = 0) -> Snapshot:
-        """One world of the study at its start, to replay."""
+        """Return a snapshot of one world at its start, to replay it."""
         return self.simulation(1, seed, world).snapshot()
 
     def _measure(self, sim: Simulation) -> dict[str, Tensor]:
@@ -138,7 +139,7 @@ class Study:
         for name, given in self.results.items():
             function = given if callable(given) else given[0]
             values: Tensor = function(sim)
-            has_shape(f"Result {name!r}", values, (sim.num_envs,))
+            has_shape(f"results[{name!r}]", values, (sim.num_envs,))
             kept = values.detach().cpu()
             found[name] = kept.clone() if kept.dtype == torch.bool else kept.double()
         return found
@@ -154,17 +155,17 @@ class Batch(NamedTuple):
 
 
 class Over(Protocol):
-    """Calls a function with each item, in order, here or on other machines."""
+    """Applies a function to each item, in order, here or on other machines."""
 
     def __call__(
         self, function: Callable[[Item], Result], items: Iterable[Item], /
     ) -> Iterable[Result]:
-        """The results, in the order of the items."""
+        """Return the results in the order of the items."""
         ...
 
 
 def load_study(path: str | Path) -> Study:
-    """The study that a Python file's function `study()` returns."""
+    """Return the study that a Python file's function `study()` returns."""
     file = as_path("path", path)
     if not file.is_file():
         raise InvalidInputError(f"There is no file {str(file)!r}.", name=str(file))
@@ -181,13 +182,13 @@ def load_study(path: str | Path) -> Study:
 
 
 def _longest(one: Tensor | None, two: Tensor) -> Tensor:
-    """The times of all samples, of the batch that has most; (samples,)."""
+    """Return the sample times of the batch with the most samples [s]; (samples,)."""
     times = two.nan_to_num(-torch.inf).amax(dim=1)
     return times if one is None or len(times) > len(one) else one
 
 
 def _joined(parts: list[Tensor]) -> Tensor:
-    """Histories of batches side by side, NaN where one has ended; (samples, n, …)."""
+    """Return histories of batches side by side, NaN after the end; (samples, n, …)."""
     longest = max(len(part) for part in parts)
     whole = [part.new_full((longest, *part.shape[1:]), torch.nan) for part in parts]
     for filled, part in zip(whole, parts, strict=True):

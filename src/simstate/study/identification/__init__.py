@@ -1,4 +1,4 @@
-"""Identification: parameters of a model from logs, and what logs do not determine.
+"""Identification: estimate model parameters from logs, and find undetermined ones.
 
 fit = identify(scene, read_log("run.mcap"), "robot joints: damping, armature; delay")
 print(fit)  # estimates with intervals, the held-out error, what is not determined

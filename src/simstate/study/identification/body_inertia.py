@@ -1,10 +1,10 @@
-"""The shape of a body's inertia: six numbers that are always those of some body.
+"""The shape of a body's inertia: six parameters whose values are always physical.
 
 They are those of `mujoco.sysid`'s pseudo-inertia, which also has the mass m and the
 centre of mass. The second moments of mass about the centre of mass, along the body's
 axes, are m L Lᵀ with L = [[exp d1, s12, s13], [0, exp d2, s23], [0, 0, exp d3]]:
-logarithms of lengths in m, and lengths in m. No moment of inertia exceeds the sum of
-the other two, whatever the six numbers are.
+logarithms of lengths in m, and lengths in m. For any six values, no moment of inertia
+exceeds the sum of the other two.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ SHAPE = ("d1", "d2", "d3", "s12", "s23", "s13")
 
 
 def shape_of(model: mujoco.MjModel, body: int) -> Array:
-    """Return the shape of a body's inertia, as `SHAPE` names it; shape (6,)."""
+    """Return the shape of a body's inertia, in the order of `SHAPE`; shape (6,)."""
     moments, mass = model.body_inertia[body], float(model.body_mass[body])
     spread = moments.sum() / 2 - moments
     if mass <= 0 or spread.min() <= 1e-9 * max(float(spread.max()), 1e-30):
         raise InvalidInputError(
             f"The inertia of body {model.body(body).name!r} is that of a point, a line "
-            "or a plate, and has no shape to fit: give it moments of which none "
-            "is the sum of the other two.",
+            "or a plate, whose shape cannot be fitted: give it moments of inertia of "
+            "which none is the sum of the other two.",
             name=model.body(body).name,
         )
     axes = quaternion.to_matrix(torch.as_tensor(model.body_iquat[body])).numpy()
@@ -42,7 +42,7 @@ def shape_of(model: mujoco.MjModel, body: int) -> Array:
 
 
 def principal_inertia(shape: Array, mass: Array) -> tuple[Array, Array]:
-    """Return moments (n, 3) and axes (n, 4) by shapes (n, 6) and masses (n,)."""
+    """Return moments [kg·m²] (n, 3) and axes (n, 4) from shapes and masses [kg]."""
     root = np.zeros((len(shape), 3, 3))
     root[:, [0, 1, 2], [0, 1, 2]] = np.exp(shape[:, :3])
     root[:, [0, 1, 0], [1, 2, 2]] = shape[:, 3:]

@@ -1,4 +1,4 @@
-"""Fit: the result of an identification, as numbers, model and distribution."""
+"""Fit: the result of an identification: estimates, model and distribution."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ class Estimate:
     name: str
     unit: str
     nominal: float
-    """Value in the model that was given."""
+    """Value in the given model."""
     value: float
-    """Estimate."""
+    """The estimate."""
     low: float
     high: float
-    """Confidence interval."""
+    """Bounds of the confidence interval."""
     deviation: float
     """Standard deviation."""
     is_determined: bool
-    """False if the log does not determine it, alone or apart from others."""
+    """False if the log does not determine it, or only in combination with others."""
     is_at_bound: bool
     """True if it ended at one of its bounds."""
 
@@ -50,7 +50,7 @@ class Misfit:
     column: str
     unit: str
     nominal: float
-    """With the parameters of the model that was given."""
+    """With the parameters of the given model."""
     fitted: float
     """With the estimates."""
 
@@ -61,14 +61,14 @@ class Fit:
 
     estimates: tuple[Estimate, ...]
     undetermined: tuple[str, ...]
-    """Sentences about what this log cannot determine."""
+    """Sentences about parameters that this log does not determine."""
     fitted: tuple[Misfit, ...]
     """Misfit of each column on the part that was fitted."""
     held_out: tuple[Misfit, ...]
     """Misfit of each column on the part that was held out."""
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
-    """Sentences about what was assumed of the log."""
+    """Assumptions about the log."""
     confidence: float
     distribution: FittedParameters
     model: mujoco.MjModel
@@ -76,7 +76,7 @@ class Fit:
     curves: Mapping[str, tuple[Array, Array, Array, Array]]
     """Time, log, nominal and fitted prediction of the held-out part, by column."""
     cpu_seconds: Mapping[str, float]
-    """CPU time of writing parameters and of rollouts, and in all."""
+    """CPU time of writing "parameters", of "rollouts" and of "all" [s]."""
 
     def __getitem__(self, name: str) -> Estimate:
         """Return an estimate by its name."""
@@ -101,7 +101,7 @@ class Fit:
         return "\n".join([*lines, *(f"Warning: {text}" for text in self.warnings)])
 
     def to_json(self) -> dict[str, Any]:
-        """Return the result as data; it contains the distribution."""
+        """Return the result, including the distribution, as data for JSON."""
         return {
             **self.distribution.to_json(),
             "confidence": self.confidence,
@@ -137,8 +137,8 @@ def warn_of_bounds(
 ) -> list[str]:
     """Return and issue a warning for each estimate that is at its bound."""
     found = [
-        f"{one.name} ended at its bound {one.value:.5g}{_after(one.unit)}: widen the "
-        f"bounds ('{parameter.item} LOW .. HIGH'), or the model lacks something."
+        f"{one.name} ended at its bound {one.value:.5g}{_after(one.unit)}: widen its "
+        f"bounds ('{parameter.item} LOW .. HIGH'), unless the model lacks an effect."
         for parameter, one in zip(parameters, estimates, strict=True)
         if one.is_at_bound
     ]

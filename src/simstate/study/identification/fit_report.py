@@ -1,4 +1,4 @@
-"""A fit as one HTML page: estimates, curves and what is not determined."""
+"""A fit as one HTML page: estimates, curves and undetermined parameters."""
 
 # Matplotlib's types are incomplete.
 # pyright: reportUnknownMemberType=false
@@ -29,7 +29,7 @@ _STYLE = (
 
 
 def write_report(fit: Fit, path: str | Path, title: str = "Identification") -> None:
-    """Write a fit as an HTML page that needs no other file."""
+    """Write a fit as a self-contained HTML page."""
     share = f"{100 * fit.confidence:g} %"
     estimates = [
         (one.name, f"{one.nominal:.5g}", f"{one.value:.5g}", f"{one.low:.5g}",
@@ -56,7 +56,7 @@ def write_report(fit: Fit, path: str | Path, title: str = "Identification") -> N
         f'<img alt="log and predictions" src="data:image/png;base64,{_curves(fit)}">',
         "<h2>Changes of the model</h2>",
         f"<pre>{escape(chr(10).join(fit.mjcf_changes()))}</pre>",
-        _list("Assumed", fit.notes),
+        _list("Assumptions", fit.notes),
     ]
     page = (
         f'<!doctype html><meta charset="utf-8"><title>{escape(title)}</title>'

@@ -127,7 +127,7 @@ def _change(spec: Any, model: mujoco.MjModel, parameter: FreeParameter) -> None:
         field, index, factor = parameter.targets[0]
         value = float(getattr(model, field)[index]) / factor
         current = getattr(element, what)
-        if isinstance(current, np.ndarray):  # a polynomial, of which this is linear
+        if isinstance(current, np.ndarray):  # of a polynomial, the linear coefficient
             current[0] = value
         else:
             setattr(element, what, value)

@@ -1,4 +1,4 @@
-"""Fitted parameters: a joint distribution that is written into worlds."""
+"""Fitted parameters: a joint distribution, and its samples in worlds."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ DRAW = "parameters"
 
 @dataclass(frozen=True)
 class FittedParameters:
-    """A joint normal distribution of parameters, cut off at their bounds.
+    """A joint normal distribution of parameters, clipped to their bounds.
 
     `simstate train --parameters fit.json` and `simstate dispersions --parameters
-    fit.json` give each world a draw of it.
+    fit.json` draw a sample for each world.
     """
 
     parameters: tuple[FreeParameter, ...]
     mean: Array
-    """Shape (parameters,)."""
+    """Mean of each parameter in its unit; shape (parameters,)."""
     covariance: Array
-    """Shape (parameters, parameters)."""
+    """Covariance of the parameters; shape (parameters, parameters)."""
 
     def draws(self) -> dict[str, Distribution]:
         """Return the distribution as a draw "parameters" of a dispersion study."""
@@ -58,15 +58,15 @@ class FittedParameters:
         return self.within_bounds(drawn)
 
     def within_bounds(self, values: Tensor) -> Tensor:
-        """Return values moved to the nearest bound where they are beyond it."""
+        """Return values clipped to the bounds."""
         low = torch.tensor([one.low for one in self.parameters], dtype=torch.float64)
         high = torch.tensor([one.high for one in self.parameters], dtype=torch.float64)
         return torch.minimum(torch.maximum(values.double(), low), high)
 
     def write(self, sim: Simulation, values: Tensor, env_ids: Ids = None) -> list[str]:
-        """Write values (n, parameters) into worlds; returns what has no place there.
+        """Write values (n, parameters) into worlds; return the names not written.
 
-        A delay is written to actuators that are compiled with room for it.
+        A delay is written to actuators whose history is long enough for it.
         """
         missing: list[str] = []
         changes: dict[str, Tensor] = {}
@@ -98,7 +98,7 @@ class FittedParameters:
             sim = inner(rest, **options)
             missing = self.write(getattr(sim, "sim", sim), draws[DRAW])
             if missing:
-                warn(f"{', '.join(missing)} has no place in the study: left out.")
+                warn(f"The study has no place for {', '.join(missing)}: not written.")
             return sim
 
         draws = {**study.draws, DRAW: self.draws()[DRAW]}
@@ -113,7 +113,7 @@ class FittedParameters:
         return (found + found.T) / 2 + np.diag((1e-9 * spans) ** 2)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the distribution as data."""
+        """Return the distribution as data for JSON."""
         return {
             "format": FORMAT,
             "parameters": [asdict(one) for one in self.parameters],
@@ -123,7 +123,7 @@ class FittedParameters:
 
     @staticmethod
     def load(path: str | Path) -> FittedParameters:
-        """Return the distribution of a file that `Fit.save` wrote."""
+        """Return the distribution in a file written by `Fit.save`."""
         path = as_path("path", path)
         try:
             content: Any = json.loads(path.read_text())
@@ -134,13 +134,13 @@ class FittedParameters:
             covariance = np.array(content["covariance"], np.float64)
             size = len(parameters)
             if mean.shape != (size,) or covariance.shape != (size, size):
-                raise ValueError("mean and covariance of other sizes")
+                raise ValueError("the sizes of mean and covariance differ")
             if not (np.isfinite(mean).all() and np.isfinite(covariance).all()):
                 raise ValueError("values that are not finite")
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InvalidInputError(
-                f"{str(path)!r} is no file of fitted parameters, which `simstate "
-                f"identify --out` writes: {error}.",
+                f"{str(path)!r} is not a file of fitted parameters, as written by "
+                f"`simstate identify --out`: {error}.",
                 name=str(path),
             ) from error
         return FittedParameters(parameters, mean, covariance)
@@ -149,7 +149,7 @@ class FittedParameters:
 def resolved(
     model: mujoco.MjModel, parameter: FreeParameter
 ) -> list[tuple[str, tuple[int, ...], float]]:
-    """Return the targets of a parameter in a model, where its element may be another.
+    """Return the targets of a parameter in another model.
 
     The element is found by its name, with or without the entity's prefix.
     """
@@ -184,7 +184,7 @@ def _count(model: mujoco.MjModel, kind: str) -> int:
 
 
 def _has_delay(model: mujoco.MjModel, delay: float) -> bool:
-    """Return True if the actuators are compiled with room for a delay [s]."""
+    """Return True if the history of all actuators covers a delay [s]."""
     history = getattr(model, "actuator_history", None)
     if history is None or not model.nu:
         return False

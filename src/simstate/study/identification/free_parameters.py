@@ -30,7 +30,7 @@ Kind: TypeAlias = 'Literal["field", "inertia", "delay", "bias"]'
 
 DELAY = "delay"
 MAX_DELAY = 0.1
-"""Upper bound of a delay that states none [s]."""
+"""Default upper bound of a delay [s]."""
 _PLURALS = {"bodies": "body"}
 _ITEM = re.compile(
     r"(?P<what>[a-z_]+)(?:\.(?P<axis>[a-z\d]+))?(?:\s+(?P<low>[-+.\de]+)\s*\.\.\s*(?P<high>[-+.\de]+))?"
@@ -39,13 +39,13 @@ _ITEM = re.compile(
 _COMPONENTS = {"com": ("x", "y", "z"), "inertia": SHAPE}
 """Names of the components of attributes that have several."""
 _NOT_NEGATIVE = ("mass", "armature", "frictionloss", "friction")
-"""Attributes of which MuJoCo refuses negative values."""
+"""Attributes for which MuJoCo does not allow negative values."""
 EXAMPLE = "robot joints: damping, armature; robot body base: mass 1 .. 9, com; delay"
 
 
 @dataclass(frozen=True)
 class FreeParameter:
-    """One number to be identified: where it acts, its start and its bounds."""
+    """A parameter to be identified: its targets in the model, start and bounds."""
 
     name: str
     """Such as "joint hip damping"; the entity is included if there are several."""
@@ -57,13 +57,13 @@ class FreeParameter:
     high: float
     """Bounds."""
     targets: tuple[Target, ...] = ()
-    """Model values that follow the parameter; none for a delay or a bias."""
+    """Model values that depend on the parameter; none for a delay or a bias."""
     element: tuple[str, str] = ("", "")
     """Kind and full name of the element: ("joint", "robot/hip")."""
     attribute: str = ""
     """Name in `--free`: "damping", "com", …"""
     component: int = 0
-    """Index within the attribute: 0 … 2 of a centre of mass, 0 … 5 of an inertia."""
+    """Index within the attribute: 0 … 2 for a centre of mass, 0 … 5 for an inertia."""
 
     @property
     def item(self) -> str:
@@ -73,21 +73,21 @@ class FreeParameter:
 
     @property
     def start(self) -> float:
-        """Value at which a fit starts: the nominal one, off the bounds."""
+        """Value at which a fit starts: the nominal one, moved off the bounds."""
         margin = 1e-3 * (self.high - self.low)
         return min(max(self.nominal, self.low + margin), self.high - margin)
 
     @property
     def scale(self) -> float:
-        """Typical size of a change, for differences and for what counts as known."""
+        """Typical size of a change: the unit of differences and of uncertainties."""
         if self.kind == "field" and self.attribute != "com" and self.nominal > 0:
             return self.nominal
         return 0.1 * (self.high - self.low)
 
     def interval(self, value: float, width: float) -> tuple[float, float]:
-        """Return a confidence interval by its half-width in the parameter's unit.
+        """Return a confidence interval from its half-width in the parameter's unit.
 
-        Moments of inertia are linear in squares of lengths, so that the interval of the
+        Moments of inertia are linear in squares of lengths, so the interval of the
         logarithm of a length is symmetric in the square.
         """
         if self.kind != "inertia" or not SHAPE[self.component].startswith("d"):
@@ -97,11 +97,11 @@ class FreeParameter:
 
 
 def parse_free(sim: Simulation, text: str) -> list[FreeParameter]:
-    """Return the parameters that a text such as `EXAMPLE` frees.
+    """Return the free parameters that a text such as `EXAMPLE` names.
 
     Clauses are separated by ";": "delay", or "[ENTITY] KIND [NAMES]: ITEMS" with
     regular expressions as names (none: all elements) and items such as "damping" or
-    "com.z", each perhaps with bounds "damping 0 .. 2".
+    "com.z", optionally with bounds, "damping 0 .. 2".
     """
     found: list[FreeParameter] = []
     for clause in filter(None, (part.strip() for part in text.split(";"))):
@@ -118,14 +118,14 @@ def parse_free(sim: Simulation, text: str) -> list[FreeParameter]:
                 found += [one for one in parts if _is_chosen(one, len(parts), axis)]
     if not found:
         raise InvalidInputError(
-            f"Nothing is free in {text!r}: name parameters, such as {EXAMPLE!r}.",
+            f"{text!r} names no free parameter: write for example {EXAMPLE!r}.",
             name="free",
         )
     names = [parameter.name for parameter in found]
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice:
         raise InvalidInputError(
-            f"{twice[0]!r} is free twice: name it once.", name=twice[0]
+            f"{twice[0]!r} is named twice: name it once.", name=twice[0]
         )
     return found
 
@@ -135,7 +135,7 @@ def _delay(clause: str) -> FreeParameter:
     what, _, low, high = items[0]
     if what != DELAY or len(items) > 1:
         raise InvalidInputError(
-            f"{clause!r} is no clause of free parameters: it is 'delay' or "
+            f"{clause!r} is not a clause of free parameters: write 'delay' or "
             f"'ENTITY KIND NAMES: ITEMS', such as {EXAMPLE!r}.",
             name=clause,
         )
@@ -146,10 +146,10 @@ def _delay(clause: str) -> FreeParameter:
 
 
 def _is_chosen(parameter: FreeParameter, parts: int, axis: str) -> bool:
-    """Return True if a component was named, or all of them are meant."""
+    """Return True if a component was named, or none was, which selects all."""
     if axis and parts == 1:
         raise InvalidInputError(
-            f"{parameter.name} has one component: leave out '.{axis}'.",
+            f"{parameter.name} has only one component: omit '.{axis}'.",
             name=parameter.name,
         )
     known = _COMPONENTS.get(parameter.attribute, ())
@@ -170,8 +170,8 @@ def _items(text: str) -> Iterator[tuple[str, str, float | None, float | None]]:
             yield found["what"], found["axis"] or "", low, high
         except ValueError:
             raise InvalidInputError(
-                f"{item.strip()!r} is no free parameter: write a name, perhaps with "
-                "bounds, such as 'damping' or 'damping 0.1 .. 2'.",
+                f"{item.strip()!r} is not a free parameter: write a name, optionally "
+                "with bounds, such as 'damping' or 'damping 0.1 .. 2'.",
                 name=item.strip(),
             ) from None
 
@@ -213,7 +213,7 @@ def _elements(
             mine = [k for name, k in known.items() if re.fullmatch(pattern, name)]
         except re.error as error:
             raise InvalidInputError(
-                f"{pattern!r} is no regular expression of names: {error}.", name=pattern
+                f"{pattern!r} is not a regular expression: {error}.", name=pattern
             ) from error
         if not mine:
             raise unknown_name(f"{kind} of {entity!r} with {what}", pattern, known)
@@ -250,7 +250,7 @@ def _parameters(
         _check_bounds(name, least, most)
         if what in _NOT_NEGATIVE and least < 0:
             raise InvalidInputError(
-                f"{name} is never negative, got {least:g} .. {most:g}.", name=name
+                f"{name} cannot be negative, got {least:g} .. {most:g}.", name=name
             )
         yield FreeParameter(
             name, form, _unit(model, kind, element, name.rpartition(" ")[2]),
@@ -261,7 +261,8 @@ def _parameters(
 def _check_bounds(name: str, low: float, high: float) -> None:
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise InvalidInputError(
-            f"The bounds of {name} must be finite and rise, got {low:g} .. {high:g}.",
+            f"The bounds of {name} must be finite and ascending, got {low:g} .. "
+            f"{high:g}.",
             name=name,
         )
 
@@ -271,10 +272,10 @@ def model_writes(
     parameters: Sequence[tuple[FreeParameter, Sequence[Target]]],
     values: Array,
 ) -> Iterator[tuple[str, tuple[int, ...], Array]]:
-    """Yield field, index and values (n, …) of everything that follows parameters.
+    """Yield field, index and values (n, …) of all model values of parameters.
 
     Args:
-        model: the model, whose values hold for the rest of a body's inertia.
+        model: the model, which provides the other components of a body's inertia.
         parameters: parameters with their targets in the model.
         values: values of the parameters; shape (n, parameters).
     """
@@ -305,9 +306,9 @@ ATTRIBUTES = {
     "actuator": ("kp", "kv", "gear"),
     "tendon": ("damping", "frictionloss", "stiffness"),
 }
-"""Parameters that can be free, by kind of element. `bias` is what an encoder adds to
-the joint's position; `inertia` is the shape of a body (see `body_inertia`), whose mass
-then scales the moments; `kp` and `kv` are the gains of position and velocity servos."""
+"""Parameters that can be free, by kind of element. `bias` is the offset of a joint
+encoder; `inertia` is the shape of a body (see `body_inertia`), whose mass then scales
+the moments; `kp` and `kv` are the gains of position and velocity servos."""
 
 
 def _targets(
@@ -340,10 +341,10 @@ def _targets(
     if bias[term] == 0:
         name = model.actuator(element).name
         raise InvalidInputError(
-            f"Actuator {name!r} has no {what}: it is no servo. Free its gear instead.",
+            f"Actuator {name!r} has no {what}, as it is not a servo: use gear instead.",
             name=name,
         )
-    # The gain of a position servo is kp, also where kv has the same value.
+    # The gain of a position servo is kp, even if kv has the same value.
     has_gain = what == "kp" or bias[1] == 0
     if has_gain and model.actuator_gainprm[element, 0] == -bias[term]:
         found.append(("actuator_gainprm", (element, 0), 1.0))
@@ -358,7 +359,7 @@ def _bounds(
     nominal: float,
     component: int,
 ) -> tuple[float, float]:
-    """Return bounds that a plausible value is within, by what the model weighs."""
+    """Return bounds of plausible values, derived from the masses of the model."""
     if what == "bias":
         return -0.5, 0.5
     if kind == "body":

@@ -1,4 +1,4 @@
-"""Gauss-Newton: the parameters and initial states with the smallest residuals.
+"""Gauss-Newton: find the parameters and initial states with the smallest residuals.
 
 The minimiser is that of `mujoco.sysid`, `mujoco.minimize.least_squares`.
 `mujoco.sysid.optimize` itself is not called, because it prints every iteration and has
@@ -25,22 +25,27 @@ _TIGHT = (5.0, 0.5, 0.05)
 """Tolerances of the continuity of windows, in the noise of the state: loose first, so
 that the states need not follow the parameters exactly while these are still wrong."""
 _ROUNDS = 6
-"""Limit of the fits that follow each other until noise and doubt stay."""
+"""Maximum number of fits until the noise and the weights converge."""
+_POLISHES = 2
+"""Maximum number of further fits if one with earlier derivatives ended too soon."""
 _SPREAD = 2.0
-"""Distance at which jumps of predictions are sought, in the deviations of a fit."""
+"""Distance at which jumps of predictions are searched, in the deviations of a fit."""
 _FAR = 0.1
-"""The same in the scales of parameters, where a fit knows little."""
+"""Limit of this distance, in the scales of parameters, for poorly known parameters."""
 _OUTLIER = 3.5
-"""A larger residual, in units of the noise, is doubted."""
+"""Residuals above this multiple of the noise are outliers."""
 _REWEIGHTED = 1.15
-"""Noise that turns out to differ by more than this factor is used in another fit."""
+"""Changes of the noise by more than this factor require another fit."""
 _ENOUGH = 1e-4
 """Reduction of half the sum of squared residuals, in units of the noise, below which an
-iteration is the last: far less than the noise lets the estimates be known."""
+iteration is the last: far below the uncertainty of the estimates."""
+
+_PART = 1e-7
+"""The same as a fraction of that sum."""
 
 
 class _Converged(Exception):  # noqa: N818 (no error)
-    """Ends the minimiser, which has no test of the reduction."""
+    """Stops the minimiser, which has no test of the reduction."""
 
 
 @dataclass
@@ -57,7 +62,7 @@ class Solution:
     predicted: Predicted
     """Predictions; one column."""
     doubt: Array
-    """Factors on the noise of rows that jump near the fit, or are outliers; (rows,)."""
+    """Factors on the noise of rows that jump near the fit or are outliers; (rows,)."""
 
 
 def minimise(
@@ -69,7 +74,7 @@ def minimise(
         problem: the residuals; their weights are changed.
         start: values of the parameters at which the fit starts.
         max_iterations: limit of each run of the minimiser.
-        is_reweighted: True to find the noise of the outputs on the way.
+        is_reweighted: True to estimate the noise of the outputs as well.
     """
     count = problem.num_free
     problem.start_at(start)
@@ -85,13 +90,10 @@ def minimise(
         x = _optimised(problem, x, max_iterations)
         if is_settled:
             break
-    residual = problem.residual(x)
-    jacobian = np.zeros((0, 0))
-    if count:
-        jacobian = problem.jacobian(x, residual, is_exact=True)
+    x, jacobian = _polished(problem, x, max_iterations)
     return Solution(
         theta=problem.split(x)[0],
-        residual=residual,
+        residual=problem.residual(x),
         jacobian=jacobian,
         noise=problem.noise,
         predicted=problem.predicted(x),
@@ -99,8 +101,39 @@ def minimise(
     )
 
 
+def _polished(problem: Residuals, x: Array, max_iterations: int) -> tuple[Array, Array]:
+    """Return the unknowns of a fit, and the Jacobian of the residuals at them.
+
+    A fit that used derivatives of an earlier point may end before the minimum. It is
+    continued while those at its own point predict a reduction.
+    """
+    if not problem.num_free:
+        return x, np.zeros((0, 0))
+    for _ in range(_POLISHES):
+        residual = problem.residual(x)
+        jacobian = problem.jacobian(x, residual, is_exact=True)
+        least = max(_ENOUGH, _PART * 0.5 * float(residual @ residual))
+        if _reduction(problem, x, jacobian) < least:
+            return x, jacobian
+        x = _optimised(problem, x, max_iterations)
+    return x, problem.jacobian(x, problem.residual(x), is_exact=True)
+
+
+def _reduction(problem: Residuals, x: Array, jacobian: Array) -> float:
+    """Return the predicted reduction of half the sum of squared residuals.
+
+    The prediction is linear; unknowns that are pushed against a bound stay there.
+    """
+    gradient = jacobian.T @ problem.residual(x)
+    low, high = problem.limits(x)
+    held = ((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0))
+    free, gradient = jacobian[:, ~held], gradient[~held]
+    move = np.linalg.pinv(free.T @ free, 1e-12, hermitian=True) @ gradient
+    return float(0.5 * gradient @ move)
+
+
 def _reweigh(problem: Residuals, x: Array) -> bool:
-    """Update noise and doubt by a fit; return True if they hardly change."""
+    """Update noise and weights from a fit; return True if they have converged."""
     before = np.concatenate([*problem.noise, problem.doubt])
     noise = found_noise(problem, x)
     problem.weigh(noise, np.ones_like(problem.doubt))
@@ -114,10 +147,10 @@ def found_doubt(problem: Residuals, x: Array) -> Array:
     """Return factors on the noise of rows that jump or are outliers; (rows,).
 
     Predictions jump where an actuator reaches its limit (MuJoCo's implicit integrators
-    leave the damping of such a servo out) or a contact starts. Beyond a jump there may
-    be another, better minimum, to which no derivative points. The jumps near a fit are
-    therefore added to the noise of their rows: without them, the other rows lead to
-    where the jumps are on the right side.
+    omit the damping of such a servo) or a contact starts. Beyond a jump there may be a
+    better minimum, which derivatives do not indicate. Jumps near a fit are therefore
+    added to the noise of their rows, so that the other rows determine on which side of
+    them the minimum is.
     """
     residual = problem.residual(x)
     jacobian = problem.jacobian(x, residual)
@@ -137,7 +170,7 @@ def found_doubt(problem: Residuals, x: Array) -> Array:
 
 
 def found_noise(problem: Residuals, x: Array) -> list[Array]:
-    """Return the noise of each component by its residuals."""
+    """Return the noise of each component, estimated from its residuals."""
     found: list[Array] = []
     at = 0
     windows = problem.windows
@@ -161,7 +194,7 @@ def _optimised(
 ) -> Array:
     """Minimise by MuJoCo's Gauss-Newton, in unknowns of unit scale.
 
-    The first fits need not be exact: others follow.
+    The first fits have a looser tolerance, since others follow.
     """
     if not len(x):
         return x
@@ -179,7 +212,7 @@ def _optimised(
         return found.reshape(-1, 1)
 
     enough = 1.0 if is_first else _ENOUGH
-    part = 1e-7 if problem.num_free else 1e-3
+    part = _PART if problem.num_free else 1e-3
 
     def stop(trace: list[Any]) -> None:
         last = trace[-1]
@@ -197,7 +230,7 @@ def _optimised(
 
 
 def sysid_library() -> Any:
-    """Return `mujoco.sysid`, if what it needs is installed."""
+    """Return `mujoco.sysid`; raise if its requirements are not installed."""
     sysid = library("mujoco.sysid", "sysid", "Identifications")
     if not hasattr(sysid, "optimize"):
         raise InvalidInputError(

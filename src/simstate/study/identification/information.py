@@ -1,4 +1,4 @@
-"""Information: what a log determines about parameters, in words."""
+"""Information: uncertainty of parameters, and sentences on undetermined ones."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from simstate.study.identification.free_parameters import FreeParameter
 Array = NDArray[np.float64]
 
 UNKNOWN = 0.5
-"""A direction is not determined if its deviation exceeds this part of the parameter's
-size: the log says less about it than a guess."""
+"""A direction is undetermined if its deviation exceeds this fraction of the parameter's
+size: the log then adds little to a guess."""
 _PART = 0.2
-"""Parameters with a smaller share in a direction are not named."""
+"""Parameters with a smaller component along a direction are not named."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class Information:
     """Covariance of the parameters, and the combinations without information."""
 
     covariance: Array
-    """Shape (parameters, parameters); large where nothing is known."""
+    """Shape (parameters, parameters); large for undetermined parameters."""
     widths: Array
     """Half-widths of the confidence intervals."""
     unknown: tuple[str, ...]
-    """Sentences about what the log cannot determine."""
+    """Sentences about parameters that the log does not determine."""
     is_known: NDArray[np.bool_]
     """False for parameters that are part of an undetermined combination."""
 
@@ -41,10 +41,10 @@ def information(
     jacobian: Array,
     confidence: float,
 ) -> Information:
-    """Return what residuals and their Jacobian say about parameters.
+    """Return the information of residuals and their Jacobian on parameters.
 
     Args:
-        parameters: the free ones, which are the first columns.
+        parameters: the free parameters, which are the first columns.
         theta: their values.
         residual: residuals divided by their noise.
         jacobian: by the parameters in their scales, then by nuisance values.
@@ -83,7 +83,7 @@ def information(
 
 
 def reduced(jacobian: Array, count: int) -> Array:
-    """Return the information on the first `count` columns, whatever the others are."""
+    """Return the information on the first `count` columns if the others are unknown."""
     norms = np.linalg.norm(jacobian, axis=0)
     norms[norms == 0] = 1.0
     unit = jacobian / norms
@@ -97,7 +97,7 @@ def reduced(jacobian: Array, count: int) -> Array:
 
 
 def _is_factor(parameter: FreeParameter) -> bool:
-    """Return True if a parameter is positive, so that ratios of it make sense."""
+    """Return True if a parameter is positive, so that its ratios are meaningful."""
     return parameter.kind == "field" and parameter.attribute != "com"
 
 

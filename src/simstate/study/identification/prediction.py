@@ -1,7 +1,7 @@
-"""Prediction: windows of a log simulated with many values of the parameters at once.
+"""Prediction: windows of a log, simulated with many values of the parameters at once.
 
-A world is a window with one column of parameter values: what `mujoco.sysid` compiles a
-model for is a row of per-world parameters here.
+A world is a window with one set of parameter values: instead of a compiled model, as in
+`mujoco.sysid`, it has a row of per-world parameters.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Predicted:
-    """Simulated signals: a row for each column of parameters."""
+    """Simulated signals: a row for each set of parameters."""
 
     outputs: list[Array]
     """Values at the samples of each output; shape (columns, samples, components)."""
@@ -55,7 +55,7 @@ class Predicted:
     """States at the ends of the windows; shape (columns, windows, …)."""
 
     def check_finite(self, windows: Windows) -> None:
-        """Raise if the first column diverges in some window: nothing can be fitted."""
+        """Raise if the first set diverges in some window: nothing can be fitted."""
         for values, samples in zip(self.outputs, windows.samples, strict=True):
             wrong = samples.window[~np.isfinite(values[0]).all(axis=1)]
             if len(wrong):
@@ -112,7 +112,7 @@ class Predictor:
     def predict(
         self, theta: Array, states: States, signs: Array | None = None
     ) -> Predicted:
-        """Simulate all windows with each column of values.
+        """Simulate all windows with each set of values.
 
         Args:
             theta: parameters; shape (columns, parameters).
@@ -153,7 +153,7 @@ class Predictor:
         return np.concatenate([self._commands[delay] for delay in each])
 
     def _roll(self, controls: Array) -> list[Array]:
-        """Advance all worlds; the values of each output at the time steps to read."""
+        """Advance all worlds; return the outputs at the time steps to read."""
         sim = self.sim
         found = [
             np.empty((len(self._reads), sim.num_envs, len(one.picked)))
@@ -175,7 +175,7 @@ class Predictor:
             for values, one in zip(found, self._outputs, strict=True):
                 if one.source:
                     field, columns = one.source
-                    values[-len(later) :] = recorded[field][:, :, columns]
+                    values[len(values) - len(later) :] = recorded[field][:, :, columns]
         diverged = sim.diverged.numpy()
         if diverged.any():
             for values in found:
@@ -183,7 +183,7 @@ class Predictor:
         return found
 
     def _read(self, found: list[Array], step: int) -> None:
-        """Read all outputs, if a sample needs them after this many steps."""
+        """Read all outputs if a sample needs them after this number of steps."""
         for k in np.flatnonzero(self._reads == step):
             for values, one in zip(found, self._outputs, strict=True):
                 now = one.read().reshape(self.sim.num_envs, -1).numpy()

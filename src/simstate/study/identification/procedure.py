@@ -12,7 +12,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from simstate.base.checks import instance_of, number, one_of, whole_number
+from simstate.base.checks import all_of, instance_of, number, one_of, whole_number
 from simstate.base.errors import InvalidInputError, warn
 from simstate.record import Log
 from simstate.scene import SceneCfg
@@ -37,7 +37,7 @@ from simstate.study.identification.windows import Windows, cut_windows
 Array = NDArray[np.float64]
 
 _ROUNDING = 1e-8
-"""Effects below this part of a column's deviation are those of rounding."""
+"""Effects below this fraction of a column's deviation are due to rounding."""
 _JUMP = 3.0
 """Samples whose noise is increased by more than this factor are reported."""
 
@@ -56,10 +56,10 @@ def identify(
     max_iterations: int = 50,
     num_threads: int | None = None,
 ) -> Fit:
-    """Fit parameters of a model to logs, and state what the logs do not determine.
+    """Fit parameters of a model to logs, and report those that are not determined.
 
-    Each log is cut into windows. Parameters and the initial states of all windows are
-    estimated together, so that predictions do not drift away (multiple shooting).
+    Each log is divided into windows. Parameters and the initial states of all windows
+    are estimated together, so that predictions do not drift (multiple shooting).
     Names, units, axes, order and signs of the columns are checked first.
 
     Args:
@@ -68,20 +68,19 @@ def identify(
         free: the parameters to fit, such as "robot joints: damping, armature; robot
             body base: mass 1 .. 9, com; delay"; see `parse_free`.
         outputs: columns to predict; None: all positions, velocities and sensors.
-        held_out: part of the windows, at the end, that is predicted and not fitted.
+        held_out: fraction of the windows, at the end, that is predicted but not fitted.
         window: length of a window [s], four samples or more; None: an eighth of the
             log, at most 1 s.
-        states: initial states of windows: "estimate" them, or take those of the "log".
-        continuity: True if a window ends in the state in which the next one starts;
-            False for models that are known to be incomplete.
+        states: initial states of windows: "estimate" them, or use those of the "log".
+        continuity: True to require that a window ends in the state in which the next
+            one starts; False for models that are known to be incomplete.
         confidence: probability that an interval contains the true value.
-        max_iterations: limit of the minimiser.
-        num_threads: threads of the simulation; None: all.
+        max_iterations: maximum number of iterations of the minimiser.
+        num_threads: number of threads of the simulation; None: all.
     """
     begin = time.process_time()
-    logs = list(log) if isinstance(log, Sequence) else [log]
-    for one in logs:
-        instance_of("log", one, Log)
+    hint = " simstate.data.logs.read_log(path) reads a file."
+    logs = [log] if isinstance(log, Log) else all_of("log", log, Log, hint)
     instance_of("free", free, str)
     if not logs:
         raise InvalidInputError("There is no log to fit.")
@@ -145,8 +144,8 @@ def _parts(
     last = max(1, round(held_out * len(windows)))
     if last >= len(windows):
         raise InvalidInputError(
-            f"The log has {len(windows)} windows, and none is left to fit: make "
-            "windows shorter (window=…)."
+            f"The log has only {len(windows)} windows, so none is left to fit: use "
+            "shorter windows (window=…)."
         )
     return windows.select(slice(-last)), windows.select(slice(-last, None))
 
@@ -183,7 +182,7 @@ def _estimated(
 def _with_varying_coms(
     model: SceneCfg | mujoco.MjModel, free: str
 ) -> SceneCfg | mujoco.MjModel:
-    """Return the scene, compiled so that inertial frames may move if they are free."""
+    """Return the scene, with movable inertial frames if these are free."""
     if isinstance(model, mujoco.MjModel) or not re.search("com|inertia", free):
         return model
     entities = {n: replace(e, com_varies=True) for n, e in model.entities.items()}
@@ -209,7 +208,7 @@ def _check_effects(
 ) -> None:
     """Raise for a parameter that changes no prediction, or a command of wrong sign.
 
-    A few windows are tried, then all: a contact may come late in a log.
+    A few windows are tried first, then all: a contact may occur late in a log.
     """
     few = min(len(windows), 4)
     without: list[str] = []
@@ -218,9 +217,9 @@ def _check_effects(
         if not without:
             return
     raise InvalidInputError(
-        f"{', '.join(without)} changes nothing that the log measures: leave it out "
-        "(of a vector, free single components: 'com.z'), or log a column that "
-        "depends on it.",
+        f"{', '.join(without)} has no effect on the columns of the log: remove it (of "
+        "a vector, free single components: 'com.z'), or log a column that depends on "
+        "it.",
         name=without[0],
     )
 
@@ -259,9 +258,9 @@ def _without_effect(
         if misfit[1 + len(parameters) + k] < 0.1 * misfit[0]:
             name = str(scene.model.actuator(k).name).rpartition("/")[2]
             raise InvalidInputError(
-                f"The commands of {name!r} seem to have the opposite sign: with it, "
-                "the log is predicted far better. Change it (log.declare('ctrl', "
-                "scale=-1)), or turn the joint's axis in the model.",
+                f"The commands of {name!r} seem to have the wrong sign: with the "
+                "opposite sign the log is predicted far better. Change it (log.declare("
+                "'ctrl', scale=-1)), or reverse the joint's axis in the model.",
                 name="ctrl",
             )
     return [
@@ -296,9 +295,9 @@ def _estimate(
 def _misfit_warnings(windows: Windows, solution: Solution) -> list[str]:
     """Return a sentence for each column that the model does not explain."""
     return [
-        f"{signal.column.name} is predicted to {np.max(noise / signal.noise()):.1f} "
-        "times its noise: the model lacks something that the log has, and intervals "
-        "are too narrow."
+        f"The error of {signal.column.name} is {np.max(noise / signal.noise()):.1f} "
+        "times its noise: the model lacks an effect that the log shows, and the "
+        "intervals are too narrow."
         for signal, noise in zip(
             windows.signals[0].outputs, solution.noise, strict=True
         )
@@ -321,9 +320,9 @@ def _jump_warnings(windows: Windows, solution: Solution) -> list[str]:
             found.append(
                 f"{signal.column.name}: {len(jumps)} of {len(times)} samples, the "
                 f"first at {jumps.min():.3g} s, are outliers or jump near the fit, as "
-                "where an actuator reaches its limit or a contact starts. They have "
-                "little weight, and estimates may be off by more than their intervals: "
-                "log a motion without them."
+                "when an actuator reaches its limit or a contact starts. They have "
+                "little weight, and the errors of the estimates may exceed their "
+                "intervals: log a motion without them."
             )
     return found
 

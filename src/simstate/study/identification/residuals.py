@@ -1,9 +1,9 @@
 """Residuals of windows, and their derivatives by parameters and initial states.
 
 `mujoco.sysid` compiles a model for each column of the Jacobian; here a column is a row
-of per-world parameters. It has a column for each number, and the initial states of
-windows would be many; the state of a window affects that window only, so that one
-component of all windows is perturbed in one column.
+of per-world parameters. The initial states of all windows would be many columns, but
+the state of a window only affects that window, so that one simulated column perturbs
+one component in all windows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 STEP = 1e-5
 """Width of differences, in the scale of each parameter; of states in rad or m."""
 _LINEAR = 0.1
-"""Error of a residual, in units of the noise, up to which earlier derivatives serve."""
+"""Error of a residual, in units of the noise, up to which derivatives are reused."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Residuals:
         scene: the compiled scene.
         windows: parts of the log.
         parameters: those that are free.
-        are_states_free: False: the states of the log are taken as they are.
-        is_continuous: True if a window ends where the next one starts.
+        are_states_free: False to use the states of the log unchanged.
+        is_continuous: True to require that a window ends where the next one starts.
         num_threads: threads of the simulation; None: all.
         are_parameters_fixed: True to fit the states only.
     """
@@ -95,7 +95,7 @@ class Residuals:
         self._one = Predictor(*make, 1, num_threads, self.costs)
         columns = self.num_free + self._width
         self._many = Predictor(*make, max(columns, 1), num_threads, self.costs)
-        # Other weights of the rows do not change the predictions at the same point.
+        # Predictions at a point are kept: they do not depend on the weights.
         self._last: tuple[bytes, Predicted] | None = None
         self._near: _Differences | None = None
 
@@ -115,7 +115,7 @@ class Residuals:
         self._state_noise = state_noise(self.windows, self.model, self.noise)
 
     def limits(self, x: Array) -> tuple[Array, Array]:
-        """Return bounds of the unknowns; those of states are far away."""
+        """Return bounds of the unknowns; states are practically unbounded."""
         states = x[self.num_free :]
         low, high = (ends[: self.num_free] for ends in self._bounds)
         scales = self.scales[: self.num_free]
@@ -156,7 +156,7 @@ class Residuals:
     def jacobian(self, x: Array, residual: Array, is_exact: bool = False) -> Array:
         """Return the derivatives of all residuals by differences; (rows, size).
 
-        Those of an earlier point are used again if they predict the residuals, unless
+        Those of an earlier point are reused if they predict the residuals, unless
         `is_exact`.
         """
         if self._near is not None and not is_exact:
@@ -183,7 +183,7 @@ class Residuals:
         return _Differences(x.copy(), step, moves, ahead, self.predicted(x))
 
     def _slopes(self, at: _Differences) -> tuple[Array, Array]:
-        """Return derivatives with the present weights, and the residuals there."""
+        """Return derivatives with the current weights, and the residuals."""
         _, tangents = self.split(at.x)
         count, width = self.num_free, self._width
         residual = self._residuals(at.base, tangents[None])[0]

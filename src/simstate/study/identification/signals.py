@@ -35,12 +35,12 @@ _PREDICTED = re.compile(
     r"joint_pos|joint_vel|qpos|qvel|ball_joint_quat|"
     r"(root|body)_(link|com)_(pos|quat|pose|lin_vel|ang_vel|vel)_[wb]"
 )
-"""Quantities and fields of the state that are fitted unless outputs are named."""
+"""Quantities and fields of the state that are fitted by default."""
 
 
 @dataclass(frozen=True)
 class Signal:
-    """A column of a log next to what a simulation predicts of it."""
+    """A column of a log, and the prediction of it by a simulation."""
 
     column: LogColumn
     """Components in the order of `picked`."""
@@ -49,13 +49,13 @@ class Signal:
     picked: tuple[int, ...]
     """Index of each component in the predicted values."""
     addresses: tuple[tuple[str, int], ...]
-    """Field and index of the state that each component measures; ("", 0): none."""
+    """Field and index in the state of each component; ("", 0) if there is none."""
     is_sensor: bool = False
     """True if `picked` are indices of sensordata."""
 
     @property
     def source(self) -> tuple[str, tuple[int, ...]] | None:
-        """The field that the values are copies of, and their columns; None: none."""
+        """The field that contains the values, and their columns; None if none does."""
         if self.is_sensor:
             return "sensordata", self.picked
         fields = {field for field, _ in self.addresses}
@@ -65,11 +65,11 @@ class Signal:
 
     @property
     def is_quaternion(self) -> bool:
-        """True if the components are one attitude, whose sign is free."""
+        """True if the components are a quaternion, whose sign is arbitrary."""
         return "quat" in self.column.name and self.column.width == 4
 
     def noise(self) -> Array:
-        """Return the size of white noise on each component, from third differences."""
+        """Return the white noise of each component, estimated by third differences."""
         values = self.column.values
         spread = values.std(axis=0)
         floor = 1e-5 * spread + 1e-9
@@ -87,7 +87,7 @@ class Signals:
     control: LogColumn | None
     """Commands of all actuators in the model's order; None: the model has none."""
     notes: tuple[str, ...]
-    """Sentences about what was assumed or left out."""
+    """Sentences about assumptions and unused columns."""
 
 
 def match_signals(
@@ -96,7 +96,7 @@ def match_signals(
     """Return the columns of a log that a simulation predicts and those that drive it.
 
     A column has the name of a quantity ("robot.joint_pos"), of a raw field ("qpos") or
-    of a sensor; its components are matched by name. An error names what does not fit.
+    of a sensor; its components are matched by name.
 
     Args:
         sim: worlds of the model.
@@ -114,8 +114,8 @@ def match_signals(
         found.append(_signal(sim, log[name], notes))
         if not np.isfinite(found[-1].column.values).all():
             raise InvalidInputError(
-                f"Column {name!r} of {log.source} has NaN or infinite values: cut them "
-                "out, or leave the column out (outputs=…).",
+                f"Column {name!r} of {log.source} has NaN or infinite values: remove "
+                "them, or exclude the column (outputs=…).",
                 name=name,
             )
     if not found:
@@ -224,7 +224,7 @@ def _by_name(
         )
     if not is_named and len(names) > 1:
         notes.append(
-            f"{column.name}: order of the components not declared; taken for the "
+            f"{column.name}: order of the components not declared; assumed to be the "
             f"model's ({listed(names, 6)})."
         )
     return tuple(range(len(names)))
@@ -237,7 +237,7 @@ def _check_contract(
     mine = column.contracts[k] if column.contracts else Contract()
     units = mine.unit_text, wanted.unit_text
     if UNDECLARED in units:
-        note = f"{column.name}: unit not declared; taken for the model's."
+        note = f"{column.name}: unit not declared; assumed to be the model's."
         if mine.unit == UNDECLARED and note not in notes:
             notes.append(note)
     elif units[0] != units[1] and " or " not in units[1] and "own" not in units[1]:
@@ -332,7 +332,7 @@ def _sensor_addresses(model: mujoco.MjModel, name: str) -> list[tuple[str, int]]
     return [("", 0)] * int(sensor.dim[0])
 
 
-# Signs and units, by the data themselves.
+# Signs and units, checked by the data.
 
 
 def _check_pairs(outputs: Sequence[Signal]) -> None:
@@ -347,7 +347,7 @@ def _check_pairs(outputs: Sequence[Signal]) -> None:
             label = column.names[k] if column.names else str(k)
             joint = signal.picked[k]
             if column.name.endswith("joint_pos"):
-                # Half a window to either side: noise would hide the rate.
+                # Differences over several samples, since noise would hide the rate.
                 step = max(1, min(10, len(column.time) // 20))
                 rise = column.values[2 * step :, k] - column.values[: -2 * step, k]
                 span = column.time[2 * step :] - column.time[: -2 * step]
@@ -391,7 +391,7 @@ def _check_pair(
 
 
 def _fit(slope: Array, speed: Array) -> tuple[float, float]:
-    """Return the factor from speed to slope, and how well it explains the slope."""
+    """Return the factor from speed to slope, and their correlation."""
     norms = float(np.linalg.norm(slope) * np.linalg.norm(speed))
     if norms == 0:
         return 1.0, 0.0

@@ -1,4 +1,4 @@
-"""States of windows: by the log, and moved along tangents."""
+"""States of windows: estimated from the log, and displaced along tangents."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class States:
 
 
 def measured_states(windows: Windows, model: mujoco.MjModel, default: Array) -> States:
-    """Return the states at the starts of windows by the log.
+    """Return the states at the starts of windows, estimated from the log.
 
     Positions and velocities are parabolas through the nearest samples. Velocities that
     were not logged are rates of positions, and positions that were not logged are the
@@ -48,7 +48,7 @@ def measured_states(windows: Windows, model: mujoco.MjModel, default: Array) -> 
     Args:
         windows: the windows.
         model: the model.
-        default: positions that are taken where none were logged; shape (nq,).
+        default: positions that are used if none were logged; shape (nq,).
     """
     count, tick = len(windows), 1e-4
     found = {
@@ -83,7 +83,7 @@ def measured_states(windows: Windows, model: mujoco.MjModel, default: Array) -> 
 def state_noise(
     windows: Windows, model: mujoco.MjModel, noise: Sequence[Array]
 ) -> Array:
-    """Return the noise of states by that of the outputs; shape (2 nv + na,)."""
+    """Return the noise of states from that of the outputs; shape (2 nv + na,)."""
     of_pos, of_vel = np.full(model.nv, 1e-3), np.full(model.nv, np.nan)
     rate = 100.0
     for signal, sizes in zip(windows.signals[0].outputs, noise, strict=True):
@@ -107,10 +107,10 @@ def _dof_of_qpos(model: mujoco.MjModel, address: int) -> int:
 
 
 def _parabola(signal: Signal, time: float, noise: Array) -> tuple[Array, Array]:
-    """Return value and rate at a time by a parabola through the nearest samples.
+    """Return value and rate at a time [s] by a parabola through the nearest samples.
 
-    As many samples are used as a parabola explains: a mean over more of them has less
-    noise, but where the motion is sudden it is another state.
+    It uses as many samples as a parabola explains: more samples reduce the noise, but
+    bias the state of sudden motions.
     """
     column = signal.column
     at = int(np.searchsorted(column.time, time))

@@ -16,9 +16,9 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _NEAR = 1e-6
-"""A sample this close to a time step is at it, in time steps."""
+"""Distance, in time steps, below which a sample is at a time step."""
 _LEAST_SAMPLES = 4
-"""Samples of a window: the state of a shorter one explains all of them."""
+"""Minimum number of samples of a window: its initial state alone explains fewer."""
 
 
 @dataclass(frozen=True)
@@ -134,16 +134,16 @@ def cut_windows(
     steps = round(seconds / timestep)
     if steps < 1 or steps * timestep > shortest / 2 + timestep:
         raise InvalidInputError(
-            f"A window of {seconds:g} s does not fit twice into the log, which has "
-            f"{shortest:g} s in common to all columns: one part is fitted, and one is "
-            "held out.",
+            f"A window of {seconds:g} s does not fit twice into the log, whose columns "
+            f"have {shortest:g} s in common: one window is fitted, and one is held "
+            "out. Use shorter windows (window=…) or a longer log.",
             name="window",
         )
     if seconds * rate < _LEAST_SAMPLES - _NEAR:
         raise InvalidInputError(
             f"A window of {seconds:g} s has fewer than {_LEAST_SAMPLES} samples at "
-            f"{rate:g} Hz, which its initial state alone would explain: make it longer "
-            "(window=…).",
+            f"{rate:g} Hz, which its initial state alone would explain: use longer "
+            "windows (window=…).",
             name="window",
         )
     logs: list[int] = []
@@ -156,7 +156,7 @@ def cut_windows(
 
 
 def _span(signals: Signals) -> tuple[float, float]:
-    """Return the time that all columns have in common."""
+    """Return the start and the end of the time common to all columns [s]."""
     times = [one.column.time for one in signals.outputs]
     start = max(time[0] for time in times)
     end = min(time[-1] for time in times)

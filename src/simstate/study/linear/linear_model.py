@@ -20,18 +20,18 @@ from simstate.study.linear.modes import Mode, modes_of
 class LinearModel:
     """A linear model of each world about its state; float64.
 
-    x, u and y are differences from the state, the inputs and the outputs at which it
-    was made. In continuous time ẋ = A x + B u; with a `timestep` xₖ₊₁ = A xₖ + B uₖ.
+    x, u and y are differences from the state, inputs and outputs of the linearisation
+    point. In continuous time ẋ = A x + B u; with a `timestep` xₖ₊₁ = A xₖ + B uₖ.
     """
 
     a: Tensor
-    """(num_envs, states, states)."""
+    """The matrix A; (num_envs, states, states)."""
     b: Tensor
-    """(num_envs, states, inputs)."""
+    """The matrix B; (num_envs, states, inputs)."""
     c: Tensor
-    """(num_envs, outputs, states)."""
+    """The matrix C; (num_envs, outputs, states)."""
     d: Tensor
-    """(num_envs, outputs, inputs)."""
+    """The matrix D; (num_envs, outputs, inputs)."""
     states: tuple[str, ...]
     """Names of the states."""
     units: tuple[str, ...]
@@ -46,7 +46,7 @@ class LinearModel:
     """Units of the outputs, "" where none was given."""
 
     def part(self, states: Sequence[str]) -> LinearModel:
-        """The model of some of the states alone; the others are held at zero."""
+        """Return the model of some states; the others are held at zero."""
         for name in states:
             if name not in self.states:
                 raise unknown_name("state of the model", name, self.states)
@@ -61,7 +61,7 @@ class LinearModel:
         )
 
     def in_outputs(self, units: Sequence[str] | None = None) -> LinearModel:
-        """The model with its outputs as states: as many, and independent.
+        """Return the model with its outputs, which must be independent, as states.
 
         Outputs that depend on inputs (D ≠ 0) cannot be states.
         """
@@ -80,7 +80,7 @@ class LinearModel:
         if bool((rank(self.c) < self.c.shape[1]).any()):
             raise InvalidInputError(
                 "The outputs do not determine the states (C is singular): observe "
-                "numbers that do not follow from each other."
+                "independent quantities."
             )
         back = inverse(self.c)
         eye = torch.eye(self.c.shape[1], dtype=self.c.dtype).expand_as(self.c)
@@ -97,23 +97,23 @@ class LinearModel:
         )
 
     def modes(self, env_id: int = 0) -> list[Mode]:
-        """The modes of a world, fastest first; a conjugate pair is one mode."""
+        """Return the modes of a world, fastest first; a conjugate pair is one mode."""
         return modes_of(self.a[env_id].cpu().numpy(), self.states, self.timestep)
 
     def matrices(self, env_id: int = 0) -> tuple[np.ndarray, ...]:
-        """A, B, C and D of a world, as arrays."""
+        """Return A, B, C and D of a world as arrays."""
         return tuple(x[env_id].cpu().numpy() for x in (self.a, self.b, self.c, self.d))
 
     def to_scipy(self, env_id: int = 0) -> Any:
-        """The model of a world as a scipy.signal.StateSpace (needs scipy)."""
+        """Return the model of a world as a scipy.signal.StateSpace (needs scipy)."""
         signal = import_module("scipy.signal")
         options = {} if self.timestep is None else {"dt": self.timestep}
         return signal.StateSpace(*self.matrices(env_id), **options)
 
     def to_control(self, env_id: int = 0) -> Any:
-        """The model of a world as a python-control StateSpace, with all names.
+        """Return the model of a world as a python-control StateSpace, with all names.
 
-        python-control allows no dots in them: there `root.vx` is `root_vx`.
+        python-control does not allow dots in names: `root.vx` becomes `root_vx`.
         """
         try:
             control = import_module("control")

@@ -16,13 +16,13 @@ from simstate.step.history import Recorded
 from simstate.step.stepping_host import forcing_of
 from simstate.study.derivative_estimates import derivatives
 from simstate.study.linear.linear_model import LinearModel
-from simstate.study.tangent_state import StateVector, control_names
+from simstate.study.tangent_state import StateVector
 
 Inputs: TypeAlias = "Sequence[str] | Mapping[str, Tensor]"
 """Names of controls; or views of live tensors by name, (num_envs,) each, such as
 {"wind": air.parameters["wind"][:, 0]}."""
 Outputs: TypeAlias = Recorded
-"""Outputs as `sim.record` takes them: names of quantities, or names of your own with a
+"""Outputs as in `sim.record`: names of quantities, or a mapping from new names to a
 function of the simulation, (num_envs,) or (num_envs, k), and optionally its unit."""
 Time: TypeAlias = Literal["continuous", "discrete"]
 
@@ -45,28 +45,28 @@ def linearise(
     continuous time A and B are derivatives of the dynamics with all force models. In
     discrete time they are those of one time step, by `study.derivatives`.
 
-    About a state that moves, x is the difference from the motion that the state begins:
-    it is a constant model if that motion is steady (straight flight, rest, a spin).
+    If the state moves, x is the difference from its motion: the model is constant if
+    this motion is steady (straight flight, rest, a spin).
 
     Args:
         sim: the simulation, at the state (see `trim`); native engine.
         inputs: names of controls, as in the model; or tensors by name. None: all
             controls.
-        outputs: what to observe, as in `sim.record`; None: the states.
-        time: whether the model is in continuous or in discrete time.
-        step: of the differences, in each number's own unit.
+        outputs: the outputs, as in `sim.record`; None: the states.
+        time: "continuous" or "discrete".
+        step: width of the differences, in the unit of each coordinate.
     """
     one_of("time of a linear model", time, get_args(Time))
     instance_of("sim", sim, Simulation)
     if forcing_of(sim).mass_flow is not None:
         raise InvalidInputError(
-            "linearise has no states for masses that flow (sim.mass_rate, Thruster): "
-            "linearise a simulation without them."
+            "linearise has no states for variable masses (sim.mass_rate, Thruster): "
+            "linearise a simulation without mass flow."
         )
     if outputs is not None:
         reads_of(sim, outputs, "outputs")  # names are checked before the work begins
     vector = StateVector(sim)
-    names_of_inputs, by, chosen = _inputs(sim, inputs)
+    names_of_inputs, by, chosen = _inputs(vector, inputs)
     discrete = time == "discrete"
     rate: Recorded = {"rate": lambda _: vector.rate()}
     of = "state" if discrete else rate
@@ -75,10 +75,8 @@ def linearise(
     a, b = found.matrix[:, :, :size].clone(), found.matrix[:, :, size:][:, :, chosen]
     if not discrete:
         vector.kinematics(a)
-    names = tuple(c.name for c in vector.coordinates)
-    units = tuple(c.unit for c in vector.coordinates)
     eye = torch.eye(size, dtype=a.dtype).expand_as(a).clone()
-    c, d, seen, own = eye, torch.zeros_like(b), names, units
+    c, d, seen, own = eye, torch.zeros_like(b), vector.names, vector.units
     if outputs:
         observed = derivatives(sim, outputs, by, 0, step=step, error=False)
         c, d = observed.matrix[:, :, :size].clone(), observed.matrix[:, :, size:]
@@ -86,8 +84,8 @@ def linearise(
         seen, own = observed.names_of_rows, observed.units_of_rows
     return LinearModel(
         a, b, c, d,
-        states=names,
-        units=units,
+        states=vector.names,
+        units=vector.units,
         inputs=names_of_inputs,
         outputs=seen,
         output_units=own,
@@ -96,14 +94,14 @@ def linearise(
 
 
 def _inputs(
-    sim: Simulation, inputs: Inputs | None
+    vector: StateVector, inputs: Inputs | None
 ) -> tuple[tuple[str, ...], dict[str, str | Tensor], list[int]]:
     """Return the names of inputs, what to differentiate by, and the columns to keep."""
-    names = control_names(sim.model)
+    names = vector.controls
     by: dict[str, str | Tensor] = {"state": "state"}
     if isinstance(inputs, Mapping):
         for name, view in inputs.items():
-            has_shape(f"Input {name!r}, a view,", view, (sim.num_envs,))
+            has_shape(f"inputs[{name!r}]", view, (vector.sim.num_envs,))
             by[f"input {name}"] = view
         return tuple(inputs), by, list(range(len(inputs)))
     chosen = names if inputs is None else tuple(inputs)

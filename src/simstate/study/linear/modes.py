@@ -1,4 +1,4 @@
-"""Modes of a linear model: frequency, damping, and what takes part in them."""
+"""Modes of a linear model: frequency, damping and participation of states."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Mode:
     """A real eigenvalue, or a conjugate pair, in continuous time."""
 
     eigenvalue: complex
-    """With a positive imaginary part, for a pair [1/s]."""
+    """Eigenvalue [1/s]; of a pair the one with a positive imaginary part."""
     participation: dict[str, float]
     """Participation of each state, 0 to 1; the sum is 1."""
 
@@ -40,12 +40,12 @@ class Mode:
 
     @property
     def time_to_half(self) -> float:
-        """Until the amplitude has halved [s]; negative: since it was half."""
+        """Time in which the amplitude halves [s]; negative if it grows."""
         real = self.eigenvalue.real
         return math.log(2) / -real if real else math.inf
 
     def main(self, count: int = 3) -> list[str]:
-        """The states that take part most."""
+        """Return the states with the largest participation."""
         ordered = sorted(self.participation.items(), key=lambda x: -x[1])
         return [name for name, _ in ordered[:count]]
 
@@ -53,10 +53,10 @@ class Mode:
 def modes_of(
     a: np.ndarray, states: tuple[str, ...], timestep: float | None
 ) -> list[Mode]:
-    """The modes of a matrix, fastest first."""
+    """Return the modes of a matrix, fastest first."""
     values, right = np.linalg.eig(a)
-    # Rows of the inverse are the left vectors; defective matrices have none, and then
-    # the right vectors alone say what takes part.
+    # Rows of the inverse are the left eigenvectors; of a defective matrix, which has
+    # no inverse, the pseudoinverse is used.
     left = np.linalg.pinv(right)
     shares = np.abs(right * left.T)
     shares = shares / shares.sum(axis=0).clip(min=1e-300)
@@ -65,7 +65,7 @@ def modes_of(
     found: list[Mode] = []
     for k, value in enumerate(values):
         if value.imag < 0:
-            continue  # the other one of its pair
+            continue  # the conjugate of another eigenvalue
         named = {name: float(x) for name, x in zip(states, shares[:, k], strict=True)}
         found.append(Mode(complex(value), named))
     return sorted(found, key=lambda mode: -mode.frequency)

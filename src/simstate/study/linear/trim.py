@@ -1,4 +1,4 @@
-"""Trim: unknowns of a simulation such that something is steady, within bounds."""
+"""Trim: find bounded unknowns of a simulation that make a residual zero."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _STEP = 1e-6
 
 @dataclass(frozen=True)
 class Unknown:
-    """A number that trim may change: where it starts, and its bounds."""
+    """A variable that trim may change: its start and its bounds."""
 
     start: Numbers = 0.0
-    """A number, or (num_envs,)."""
+    """The first value; a number, or (num_envs,)."""
     low: float = -torch.inf
     high: float = torch.inf
     scale: float = 1.0
-    """A typical size, by which steps are measured."""
+    """A typical size, the unit of steps."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class TrimResult:
     values: dict[str, Tensor]
     """The unknowns by name."""
     residual: Tensor
-    """Remaining value of what should be zero."""
+    """Remaining residual."""
     converged: Tensor
     """True where it is below the tolerance."""
     at_bound: dict[str, Tensor]
@@ -58,19 +58,19 @@ def trim(
 ) -> TrimResult:
     """Find values of the unknowns at which the residual is zero, in every world.
 
-    By Levenberg's and Marquardt's method with central differences, each world with
-    separate steps, all at once; unknowns stay within their bounds. The simulation is
-    left at what was found.
+    It uses the Levenberg-Marquardt method with central differences, in all worlds at
+    once, each with separate steps; unknowns stay within their bounds. The simulation is
+    left at the solution.
 
     Args:
         sim: the simulation.
-        unknowns: what may change, by name.
-        write: takes values by name, (num_envs,) each, into the simulation.
-        residual: what should be zero, (num_envs, k), with k ≥ the number of unknowns
-            or fewer (then the nearest solution is found).
-        tolerance: the greatest residual that counts as zero, in its own units.
+        unknowns: the unknowns by name.
+        write: writes values by name, (num_envs,) each, to the simulation.
+        residual: returns values that should be zero, (num_envs, k). If k is less than
+            the number of unknowns, the nearest solution is found.
+        tolerance: the largest residual that counts as zero, in its own units.
         iterations: maximum number of iterations.
-        require: whether a world that does not converge raises.
+        require: True to raise an error if a world does not converge.
     """
     instance_of("sim", sim, Simulation)
     instance_of("unknowns", unknowns, Mapping)
@@ -84,9 +84,9 @@ def trim(
         values = {n: round(float(v[world]), 6) for n, v in problem.named(x).items()}
         raise SimStateError(
             f"trim did not converge in {int((~converged).sum())} of {len(x)} worlds: "
-            f"in world {world} a residual of {float(found[world].abs().max()):.3g} is "
-            f"left at {values}. Look for an unknown at its bound, start nearer, or "
-            "free another unknown.",
+            f"in world {world} a residual of {float(found[world].abs().max()):.3g} "
+            f"remains at {values}. Check for unknowns at their bounds, start nearer to "
+            "the solution, or add an unknown.",
             worlds=int_list((~converged).nonzero().flatten()),
         )
     close = 1e-9 * problem.scale
@@ -123,7 +123,7 @@ class _Problem:
         for name, unknown in unknowns.items():
             if not unknown.low < unknown.high:
                 raise InvalidInputError(
-                    f"The bounds of {name!r} must rise, got {unknown.low} and "
+                    f"The bounds of {name!r} must ascend, got {unknown.low} and "
                     f"{unknown.high}.",
                     name=name,
                 )
@@ -137,11 +137,11 @@ class _Problem:
         self.start = torch.stack(columns, dim=1).clamp(self.low, self.high)
 
     def named(self, x: Tensor) -> dict[str, Tensor]:
-        """Columns by the unknowns' names."""
+        """Return columns by the unknowns' names."""
         return {name: x[:, k].clone() for k, name in enumerate(self.names)}
 
     def residual(self, x: Tensor) -> Tensor:
-        """Return what should be zero, at these values; (num_envs, k)."""
+        """Return the residual at these values; (num_envs, k)."""
         self._write(self.named(x))
         found = self._residual()
         has_shape("The residual", found, (x.shape[0], "k"))
@@ -156,7 +156,7 @@ class _Problem:
         return torch.stack([column.values for column in found], dim=-1)
 
     def solve(self, tolerance: float, iterations: int) -> tuple[Tensor, Tensor]:
-        """The values and the residual at them."""
+        """Return the solution and its residual."""
         x = self.start
         found = self.residual(x)
         damping = torch.full((len(x),), 1e-3, dtype=torch.float64)
@@ -175,7 +175,7 @@ class _Problem:
         return x, found
 
     def _step(self, x: Tensor, found: Tensor, damping: Tensor) -> Tensor:
-        """A damped Gauss-Newton step; unknowns that push against a bound are held."""
+        """Return a damped Gauss-Newton step; unknowns at an active bound are held."""
         jacobian = self._jacobian(x)
         gradient = (jacobian.mT @ found[..., None])[..., 0]
         held = ((x <= self.low) & (gradient > 0)) | ((x >= self.high) & (gradient < 0))

@@ -1,4 +1,4 @@
-"""The oracle suite: is every number of a model what MuJoCo itself says it is?
+"""The oracle suite: compare every quantity of a model with MuJoCo's own functions.
 
 report = oracles.check(SceneCfg(entities={"robot": EntityCfg(model="robot.xml")}))
 print(report)
@@ -33,9 +33,9 @@ def check(
     seed: int = 0,
     device: str = "cpu",
 ) -> Report:
-    """Check every law on a model in random states, and return what was found."""
+    """Check every law on a model in random states, and return a report."""
     built = build_scene(scene)
-    sim = _with_room(scene, engine, num_envs, seed, device)
+    sim = _with_room(built, engine, num_envs, seed, device)
     report = Report(sim.engine_name)
     report.checks += _file_checks(built)
     if isinstance(scene, SceneCfg):
@@ -53,9 +53,9 @@ def check(
                 check = Check(law.name, entity, quantity, error, tolerance)
                 report.checks.append(check if check.passed else attributed(sim, check))
     if worlds_of(sim).engine.is_exact:
-        for law, other in _other_batches(scene, engine, num_envs):
+        for law, other in _other_batches(built, engine, num_envs):
             for entity, quantity, error in _same_run(
-                scene, engine, num_envs, seed, other
+                built, engine, num_envs, seed, other
             ):
                 report.checks.append(Check(law, entity, quantity, error, 0.0))
     return report
@@ -69,15 +69,15 @@ def _file_checks(built: BuiltScene) -> Iterator[Check]:
 
 
 def _with_room(
-    scene: SceneCfg | mujoco.MjModel,
+    scene: BuiltScene,
     engine: EngineCfg,
     num_envs: int,
     seed: int,
     device: str,
 ) -> Simulation:
-    """A simulation with random worlds whose engine drops no contact for want of room.
+    """Return a simulation with random worlds whose engine has room for all contacts.
 
-    What an engine guesses is for ordinary states, and these have bodies in one another.
+    The engine's default is for ordinary states, but in these bodies may overlap.
     """
     sim = Simulation(scene, num_envs, engine=engine, device=device)
     randomize(sim, seed)
@@ -88,9 +88,9 @@ def _with_room(
 
 
 def _other_batches(
-    scene: SceneCfg | mujoco.MjModel, engine: EngineCfg, num_envs: int
+    scene: BuiltScene, engine: EngineCfg, num_envs: int
 ) -> Iterator[tuple[str, Simulation]]:
-    """Simulations whose worlds must run bit for bit as the same worlds of the first."""
+    """Yield simulations whose worlds must be bit-identical to those of the first."""
     one = Simulation(scene, 1, engine=engine, on_divergence="mask")
     yield "a batch of one = a batch of many", one
     for threads in (1, 3):
@@ -100,14 +100,14 @@ def _other_batches(
 
 
 def _same_run(
-    scene: SceneCfg | mujoco.MjModel,
+    scene: BuiltScene,
     engine: EngineCfg,
     num_envs: int,
     seed: int,
     other: Simulation,
     steps: int = 20,
 ) -> Iterator[Finding]:
-    """Run the first worlds in both simulations; any difference at all is an error."""
+    """Run the first worlds in both simulations; any difference is an error."""
     sim = Simulation(scene, num_envs, engine=engine, on_divergence="mask")
     randomize(sim, seed)
     other.write_state(sim.state[: other.num_envs])

@@ -1,8 +1,8 @@
-"""Whose an error is: ours, or that of the library which the engine runs.
+"""Attribution of errors: to simstate, or to the library of the engine.
 
-An engine other than MuJoCo may differ from MuJoCo. Where it does, the same state is
-given to its library alone. If that says what we say, the difference is the library's,
-and the report says so, with the cause as far as the contacts show it.
+An engine other than MuJoCo may differ from MuJoCo. If it does, the same state is passed
+to its library directly. If the results agree with ours, the difference is due to the
+library, and the report states so, with the cause as far as contacts show it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TURNED = 0.05
 
 
 def attributed(sim: Simulation, check: Check) -> Check:
-    """The check, passed with a note if its error is the library's and not ours."""
+    """Return the check, passed with a note if its error is due to the library."""
     bare = (
         worlds_of(sim).engine.bare_forward() if check.quantity == "joint_acc" else None
     )
@@ -83,11 +83,11 @@ def _cause(model: Any, data: Any, bare: BareForward, world: int) -> str:
 
 
 def _kinds(model: Any, pair: np.ndarray) -> str:
-    """The kinds of two geoms: "box and plane"."""
+    """Return the kinds of two geoms: "box and plane"."""
     return " and ".join(sorted(_GEOMS[int(model.geom_type[geom])] for geom in pair))
 
 
 def _order(geoms: np.ndarray, dist: np.ndarray) -> np.ndarray:
-    """An order of contacts by their geoms, then by distance."""
+    """Return the order of contacts by their geoms, then by distance."""
     pairs = np.sort(geoms, axis=1)
     return np.lexsort((dist, pairs[:, 1], pairs[:, 0]))

@@ -12,6 +12,7 @@ from torch import Tensor
 from simstate.base.errors import InvalidInputError, ShapeError
 from simstate.study import scratch_worlds as scratch
 from simstate.study.derivative_estimates import derivatives
+from simstate.study.future_worlds import check_defined
 from simstate.study.planners.control_space import ControlSpace
 from simstate.study.rollout import hold
 from simstate.study.tangent_state import StateVector
@@ -112,7 +113,7 @@ class Shooting:
                 residuals.append(self._read(host))
         residual = torch.stack(residuals, dim=1)
         cost = residual.square().sum(dim=(1, 2)) / 2
-        cost = cost.masked_fill(host.diverged | cost.isnan(), torch.inf)
+        cost = cost.masked_fill(host.diverged, torch.inf)
         best = (
             cost.reshape(-1, tries).argmin(dim=1) + torch.arange(self._worlds) * tries
         )
@@ -170,4 +171,5 @@ class Shooting:
                 name="residual",
                 shape=shape,
             )
+        check_defined("residual", value, sim)
         return value

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from simstate.base.checks import number, one_of, whole_number
+from simstate.base.errors import InvalidInputError
 from simstate.study.future_worlds import Cost, futures
 from simstate.study.planners.control_space import Bounds, ControlSpace
 from simstate.study.planners.spline import Interpolation, spline_weights
@@ -100,6 +101,12 @@ class SamplingPlanner(ABC):
             or one action per step of an environment, (num_envs, horizon, action_dim).
         """
         space = ControlSpace(target, self.bounds)
+        if self.cost is None and not space.is_env:
+            raise InvalidInputError(
+                "A plan for a Simulation needs a cost: give the planner cost=function "
+                "of sim, shape (num_envs,). Only an Env has a reward.",
+                name="cost",
+            )
         hold = 1 if space.is_env else self.hold
         low, high = space.low[:, None], space.high[:, None]
         mean = self._shifted(target, space, hold).clamp(low, high)
