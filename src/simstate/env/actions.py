@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from simstate.base.contract import Contract
-from simstate.base.errors import InvalidInputError, SimStateError, listed
+from simstate.base.errors import InvalidInputError, listed
 from simstate.base.places import calling_place
 from simstate.entity import Entity, EntityData
 from simstate.entity.writers import target_writer, wrench_writer
@@ -50,7 +50,7 @@ class ActionCfg(ABC):
 
     @abstractmethod
     def make(self, name: str, env: Env) -> Action:
-        """The term, resolved in the environment's scene."""
+        """Return the term, resolved in the environment's scene."""
 
 
 class Action(ABC):
@@ -102,7 +102,7 @@ class JointActionCfg(ActionCfg):
     kind: ClassVar[TargetKind]
 
     def make(self, name: str, env: Env) -> JointAction:
-        """The term, resolved in the environment's scene."""
+        """Return the term, resolved in the environment's scene."""
         return JointAction(name, self, env)
 
 
@@ -142,7 +142,7 @@ class RelativeJointPositionActionCfg(JointActionCfg):
     kind: ClassVar[TargetKind] = "position"
 
     def make(self, name: str, env: Env) -> RelativeJointAction:
-        """The term, resolved in the environment's scene."""
+        """Return the term, resolved in the environment's scene."""
         return RelativeJointAction(name, self, env)
 
 
@@ -159,8 +159,8 @@ class JointAction(Action):
         )
         self.names = self.joints.names_of("joint")
         like = self.entity.data.default_joint_pos
-        self.scale = numbers_per_joint(label, cfg.scale, self.names, 1.0, like)
-        self.offset = numbers_per_joint(label, cfg.offset, self.names, 0.0, like)
+        self.scale = numbers_per_joint(cfg.scale, self.names, 1.0, like)
+        self.offset = numbers_per_joint(cfg.offset, self.names, 0.0, like)
         target = EntityData.quantities[f"joint_{_TARGETS[self._asked]}_target"]
         each = quantity_contracts(self.entity, target, self.names)
         self.contracts = scaled_contracts(each, self.scale[0])
@@ -211,7 +211,7 @@ class JointAction(Action):
         return self.cfg.kind
 
     def _zero(self) -> Tensor | None:
-        """The targets from which an action is measured; None: from zero."""
+        """Return the targets from which an action is measured; None: from zero."""
         data = self.entity.data
         if not getattr(self.cfg, "use_default_offset", False):
             return None
@@ -248,7 +248,7 @@ class BodyWrenchActionCfg(ActionCfg):
     """Actions are clipped to ± this."""
 
     def make(self, name: str, env: Env) -> BodyWrenchAction:
-        """The term, resolved in the environment's scene."""
+        """Return the term, resolved in the environment's scene."""
         return BodyWrenchAction(name, self, env)
 
 
@@ -259,7 +259,7 @@ class BodyWrenchAction(Action):
         self.cfg = cfg
         self.entity = env.scene[cfg.asset_name]
         found = self.entity.find_bodies([cfg.body_name])
-        self.body = exactly_one(f"action term {name!r}", "body", found)
+        self.body = exactly_one(f"action term {name!r}", "body", "body_name", found)
         scales = (*cfg.force_scale, *cfg.torque_scale)
         self.columns = [k for k, scale in enumerate(scales) if scale != 0.0]
         if not self.columns:
@@ -310,12 +310,7 @@ def driven_joints(
         )
     names = driven if patterns is None else patterns
     joints = SceneEntityCfg(entity.name, joint_names=names, preserve_order=keep_order)
-    try:
-        joints = joints.resolve_in(entity)
-    except SimStateError as error:
-        raise type(error)(
-            f"In the {label}: {error}", name=error.name, known=error.known
-        ) from error
+    joints = joints.resolve_in(entity)
     without = [name for name in joints.names_of("joint") if name not in driven]
     if without:
         raise InvalidInputError(
@@ -328,18 +323,13 @@ def driven_joints(
 
 
 def numbers_per_joint(
-    label: str, value: PerJoint, names: tuple[str, ...], other: float, like: Tensor
+    value: PerJoint, names: tuple[str, ...], other: float, like: Tensor
 ) -> Tensor:
     """A number for each joint; `other` where no expression matches; (1, joints)."""
     if not isinstance(value, Mapping):
         return torch.full((1, len(names)), float(value)).to(like)
     numbers = dict.fromkeys(names, other)
     for pattern, number in value.items():
-        try:
-            found = matching(pattern, names, "joint")
-        except SimStateError as error:
-            raise type(error)(
-                f"In the {label}: {error}", name=error.name, known=error.known
-            ) from error
+        found = matching(pattern, names, "joint")
         numbers |= dict.fromkeys(found, float(number))
     return torch.tensor([list(numbers.values())]).to(like)

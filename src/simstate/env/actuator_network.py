@@ -49,7 +49,7 @@ class ActuatorNetworkActionCfg(JointPdActionCfg):
     """Factor of what it gives [N·m or N]."""
 
     def make(self, name: str, env: Env) -> ActuatorNetworkAction:
-        """The term, resolved in the environment's scene."""
+        """Return the term, resolved in the environment's scene."""
         return ActuatorNetworkAction(name, self, env)
 
 

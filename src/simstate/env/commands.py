@@ -50,7 +50,7 @@ class CommandCfg(ABC):
 
     @abstractmethod
     def make(self, name: str, env: Env) -> Command:
-        """The term, in the environment's scene."""
+        """Return the term, in the environment's scene."""
 
 
 class Command(ABC):
@@ -182,7 +182,7 @@ class VelocityCommandCfg(CommandCfg):
     """Share of draws that ask to go straight ahead, at the magnitude that was drawn."""
 
     def make(self, name: str, env: Env) -> VelocityCommand:
-        """The term, in the environment's scene."""
+        """Return the term, in the environment's scene."""
         return VelocityCommand(name, self, env)
 
 
@@ -287,7 +287,7 @@ class AttitudeCommandCfg(CommandCfg):
     """The axis to turn about, world axes; None: any."""
 
     def make(self, name: str, env: Env) -> AttitudeCommand:
-        """The term, in the environment's scene."""
+        """Return the term, in the environment's scene."""
         return AttitudeCommand(name, self, env)
 
 
@@ -333,7 +333,7 @@ class HeadingCommandCfg(CommandCfg):
     """Range of the headings: angles about world z of the link's x axis [rad]."""
 
     def make(self, name: str, env: Env) -> HeadingCommand:
-        """The term, in the environment's scene."""
+        """Return the term, in the environment's scene."""
         return HeadingCommand(name, self, env)
 
 
@@ -366,5 +366,5 @@ class HeadingCommand(Command):
 
 
 def wrapped(angle: Tensor) -> Tensor:
-    """The angle brought to [−π, π) by full turns [rad]."""
+    """Return the angle brought to [−π, π) by full turns [rad]."""
     return (angle + math.pi) % (2.0 * math.pi) - math.pi

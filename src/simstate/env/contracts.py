@@ -63,7 +63,7 @@ def contract(
 def contracts_of(
     label: str, term: object, env: Env, params: Mapping[str, Any], count: int
 ) -> list[Contract]:
-    """The contract of each of the numbers that a term returns."""
+    """Return the contract of each of the numbers that a term returns."""
     declared: Any = getattr(term, "contract", UNSAID)
     if isinstance(declared, Declaration):
         declared = declared.value
@@ -86,7 +86,7 @@ def checked(label: str, declared: Any, count: int) -> list[Contract]:
     if found is None:
         raise ShapeError(
             f"The {label} has {count} columns, but contracts for {len(each)}.",
-            name=label,
+            name="contract",
             shape=[count],
         )
     return found

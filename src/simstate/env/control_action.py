@@ -36,7 +36,7 @@ class ControlActionCfg(ActionCfg):
     """Factor of the action."""
 
     def make(self, name: str, env: Env) -> ControlAction:
-        """The term, resolved in the environment's scene."""
+        """Return the term, resolved in the environment's scene."""
         return ControlAction(name, self, env)
 
 

@@ -83,7 +83,7 @@ class DivergenceLog:
 
 
 def _made(folder: Path) -> Path:
-    """The folder, which is there from now on."""
+    """Return the folder, which is there from now on."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

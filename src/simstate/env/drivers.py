@@ -106,7 +106,7 @@ class ActionTerms(dict[str, Action]):
                 term.reset(env_ids)
 
     def check(self, action: object, ignored: Tensor | None) -> Any:
-        """The action as an array, if it is one finite row for each world.
+        """Return the action as an array, if it is one finite row for each world.
 
         In the `ignored` worlds it is zero, whatever was given.
         """
@@ -121,7 +121,7 @@ class ActionTerms(dict[str, Action]):
 
 
 def action_rows(action: object, columns: Sequence[str], like: Tensor) -> Tensor:
-    """The action, if it has the shape of `like` and is on its device.
+    """Return the action, if it has the shape of `like` and is on its device.
 
     It is float32, or has the dtype of `like`.
     """
@@ -196,14 +196,14 @@ class CommandTerms(dict[str, Command]):
         return self.mirrors[name]
 
     def _mask(self, mask: Any) -> Any:
-        """A mask as an array of the backend."""
+        """Return a mask as an array of the backend."""
         return self._array(mask) if isinstance(mask, Tensor) else mask
 
     def __missing__(self, name: str) -> Command:
         raise unknown_name("command", name, self)
 
     def due(self, step_dt: float) -> dict[str, Any]:
-        """The worlds whose time is up, by name as in `advance`; (num_envs,)."""
+        """Return the worlds whose time is up, by name as in `advance`; (num_envs,)."""
         found: dict[str, Any] = {}
         for name, command in self._stepped.items():
             found[f"command {name}"] = self._mask(command.due(step_dt))

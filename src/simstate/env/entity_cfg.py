@@ -195,13 +195,15 @@ def _has_no_ids(value: object) -> bool:
     return isinstance(value, SceneEntityCfg) and not value.is_resolved
 
 
-def exactly_one(label: str, kind: str, found: tuple[list[int], list[str]]) -> int:
-    """The id of the only element that a name has found."""
+def exactly_one(
+    label: str, kind: str, name: str, found: tuple[list[int], list[str]]
+) -> int:
+    """Return the id of the only element that a setting, `name`, has found."""
     ids, names = found
     if len(ids) != 1:
         raise InvalidInputError(
             f"The {label} is for one {kind}, but its name matches {listed(names)}.",
-            name=kind,
+            name=name,
         )
     return ids[0]
 

@@ -343,4 +343,4 @@ def _checked_seed(seed: int | Sequence[int], count: int) -> int | list[int]:
             f"reset; got {len(seed)}.",
             name="seed",
         )
-    return [whole_number("A seed", value, 0) for value in seed]
+    return [whole_number("seed", value, 0) for value in seed]

@@ -237,7 +237,8 @@ def check_cfg(cfg: object) -> None:
     if not isinstance(cfg, EnvCfg):
         raise InvalidInputError(
             f"An Env needs an EnvCfg, got {type(cfg).__name__}: "
-            "simstate.env.tasks.make_cfg(name) makes that of a shipped task.",
+            "simstate.env.tasks.make_cfg(name) makes that of a shipped task, and "
+            "env.cfg is that of an Env.",
             name="cfg",
         )
     for part, kind in _KINDS.items():

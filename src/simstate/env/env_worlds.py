@@ -72,6 +72,8 @@ class EnvWorlds:
         }
         self._ledger = worlds_of(self.sim).ledger
         self._recorders: tuple[EnvRecorder, ...] = ()
+        self.rng: WorldRandom = self.sim.rng
+        """The worlds' random numbers, a stream for each; terms draw from it."""
         self.num_envs = self.sim.num_envs
         self.device = self.sim.device
         self.step_dt = self.sim.timestep * cfg.decimation
@@ -150,7 +152,8 @@ class EnvWorlds:
         The only place to keep what a term remembers: they are reset with their world,
         in every snapshot and checkpoint, and undone with an interrupted step. A second
         call with the same name gives the same tensor. Within a term the name is the
-        term's own, so that two terms do not share by accident.
+        term's own, so that two terms do not share by accident; those that should
+        share use `env.sim.memory`.
 
         Args:
             name: what it is called in snapshots.
@@ -187,11 +190,6 @@ class EnvWorlds:
                 name="host",
             )
         return self._view
-
-    @property
-    def rng(self) -> WorldRandom:
-        """The worlds' random numbers, a stream for each; terms draw from it."""
-        return self.sim.rng
 
     @property
     def common_step_counter(self) -> int:
@@ -258,7 +256,7 @@ class EnvWorlds:
             self._ledger.calls.recover()
 
     def _others(self, env_ids: Tensor | None) -> Tensor | None:
-        """The worlds but for these; None: all."""
+        """Return the worlds but for these; None: all."""
         if env_ids is None:
             return None
         return self.all_ids[torch.isin(self.all_ids, env_ids, invert=True)]
@@ -311,7 +309,7 @@ class TerrainPlaces:
         )
 
     def origins(self, env_ids: Tensor) -> Tensor:
-        """The middle of these worlds' tiles, on the ground [m]; shape (n, 3)."""
+        """Return the middle of these worlds' tiles, on the ground [m]; shape (n, 3)."""
         return self._origins[self.level[env_ids], self.column[env_ids]]
 
 

@@ -39,7 +39,7 @@ class GaitCommandCfg(CommandCfg):
     """The share of a stride that each foot stands."""
 
     def make(self, name: str, env: Env) -> GaitCommand:
-        """The term, in the environment's scene."""
+        """Return the term, in the environment's scene."""
         return GaitCommand(name, self, env)
 
 

@@ -168,7 +168,7 @@ class ObservationGroup:
         self._env = env
 
     def keys(self) -> dict[str, None] | None:
-        """The names of its terms, if they do not fit into one tensor."""
+        """Return the names of its terms, if they do not fit into one tensor."""
         return {part.key: None for part in self.parts} if self.parts[0].key else None
 
     def divided(self, found: Sequence[Any]) -> list[Columns | Arrays]:
@@ -245,7 +245,7 @@ class _Part:
     def _error(
         self, values: Any, invalid: Any, env_ids: Tensor | None
     ) -> InvalidInputError:
-        """The error of the first term that has a value which is not finite."""
+        """Return the error of the first term that has a value which is not finite."""
         term = next(term for term in self.terms if invalid[..., term.at].any())
         where = tuple(
             int(axis[0]) for axis in self._backend.xp.where(invalid[..., term.at])
@@ -304,7 +304,7 @@ class Columns(_Part):
         return values
 
     def column_names(self) -> list[str]:
-        """A readable name for each column."""
+        """Return a readable name for each column."""
         return [name for term in self.terms for name in term.names()]
 
     def contracts(self) -> list[Contract]:

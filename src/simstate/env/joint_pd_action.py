@@ -51,7 +51,7 @@ class JointPdActionCfg(JointActionCfg):
     kind: ClassVar[TargetKind] = "effort"
 
     def make(self, name: str, env: Env) -> JointPdAction:
-        """The term, resolved in the environment's scene."""
+        """Return the term, resolved in the environment's scene."""
         return JointPdAction(name, self, env)
 
 
@@ -65,7 +65,7 @@ class JointPdAction(JointAction):
         label, like = f"action term {name!r}", self.entity.data.default_joint_pos
 
         def numbers(value: PerJoint, other: float) -> Tensor:
-            return numbers_per_joint(label, value, self.names, other, like)
+            return numbers_per_joint(value, self.names, other, like)
 
         self.stiffness = numbers(cfg.stiffness, 0.0)
         self.damping = numbers(cfg.damping, 0.0)

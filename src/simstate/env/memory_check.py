@@ -40,7 +40,7 @@ class Parts:
                 raise self._error(*key)
 
     def _error(self, label: str, name: str) -> SnapshotError:
-        """The error for an attribute of a part, which knows the part's class."""
+        """Return the error for an attribute of a part, which knows the part's class."""
         error = SnapshotError(
             f"The {label} changes {name!r}, which is in no slot: no snapshot has it, "
             "and no reset or undo changes it. Keep what it remembers of each world in "
@@ -104,5 +104,5 @@ def _leaves(
 
 
 def _word(name: str) -> str:
-    """The attribute itself."""
+    """Return the attribute itself."""
     return name.partition("[")[0].partition(" ")[0].partition(".")[0]

@@ -21,8 +21,8 @@ from simstate.env.entity_cfg import Patterns, SceneEntityCfg, exactly_one
 from simstate.env.motion_files import read_motion
 from simstate.env.motion_reference import MotionFrames, MotionReference
 from simstate.env.motion_starts import MotionStarts
-from simstate.env.random_poses import drawn_directions, from_euler
-from simstate.math import quaternion
+from simstate.env.random_poses import drawn_directions
+from simstate.math import euler, quaternion
 from simstate.math.vector import norm
 from simstate.world.worlds import worlds_of
 
@@ -94,7 +94,7 @@ class MotionCommandCfg(CommandCfg):
     """Offset that it adds to its velocity."""
 
     def make(self, name: str, env: Env) -> MotionCommand:
-        """The term, in the environment's scene."""
+        """Return the term, in the environment's scene."""
         return MotionCommand(name, self, env)
 
 
@@ -113,7 +113,7 @@ class MotionCommand(Command):
         files = [cfg.file] if isinstance(cfg.file, str | Path) else list(cfg.file)
         if not files:
             raise InvalidInputError(
-                f"The command term {name!r} has no motion file.", name="motion file"
+                f"The command term {name!r} has no motion file.", name="file"
             )
         motions = [read_motion(file, list(joints), cfg.fps) for file in files]
         self.names = (*(f"pos {j}" for j in joints), *(f"vel {j}" for j in joints))
@@ -131,6 +131,7 @@ class MotionCommand(Command):
         self._anchor = exactly_one(
             f"anchor of the command term {name!r}",
             "link",
+            "anchor",
             entity.find_bodies(root if cfg.anchor is None else cfg.anchor),
         )
         self._joints = torch.tensor(self.reference.joints, device=env.device)
@@ -271,7 +272,9 @@ class MotionCommand(Command):
         )
         pose = drawn_directions(env, env_ids, cfg.pose_range).to(state)
         state[:, :3] += pose[:, :3]
-        state[:, 3:7] = quaternion.multiply(from_euler(pose[:, 3:]), state[:, 3:7])
+        state[:, 3:7] = quaternion.multiply(
+            euler.to_quaternion(pose[:, 3:], "izyx"), state[:, 3:7]
+        )
         state[:, 7:] += drawn_directions(env, env_ids, cfg.velocity_range).to(state)
         joint_pos = frames.joint_pos.clone()
         count = joint_pos.shape[1]
@@ -288,7 +291,7 @@ class MotionCommand(Command):
 
 
 def motion_command(env: Env, name: str) -> MotionCommand:
-    """The command of this name, if it is a motion."""
+    """Return the command of this name, if it is a motion."""
     command = env.commands[name]
     if not isinstance(command, MotionCommand):
         raise InvalidInputError(
@@ -298,7 +301,7 @@ def motion_command(env: Env, name: str) -> MotionCommand:
 
 
 def _yaw(quat: Tensor) -> Tensor:
-    """The part of turns that is about z; (…, 4)."""
+    """Return the part of turns that is about z; (…, 4)."""
     zero = torch.zeros_like(quat[..., 0])
     turn = torch.stack([quat[..., 0], zero, zero, quat[..., 3]], dim=-1)
     return quaternion.normalize(turn)

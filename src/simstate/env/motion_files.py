@@ -64,7 +64,7 @@ class MotionClip:
 def read_motion(
     path: str | Path, joint_names: Sequence[str], fps: float | None = None
 ) -> MotionClip:
-    """The motion of a .csv or .npz file.
+    """Return the motion of a .csv or .npz file.
 
     A line of a CSV file has the root's position (3), its quaternion (x, y, z, w) and
     the joints. An NPZ file has `fps`, `joint_pos`, `joint_vel`, `body_pos_w` and
@@ -103,10 +103,10 @@ def _from_csv(path: Path, names: tuple[str, ...], fps: float | None) -> MotionCl
         raise ShapeError(
             f"{str(path)!r} has {rows.shape[1]} columns: 7 of the root and "
             f"{rows.shape[1] - 7} joints, but {len(names)} joint names were given.",
-            name="joint names",
+            name="joint_names",
             shape=rows.shape,
         )
-    _check_numbers(path, "its lines", rows)
+    _check_numbers(path, "lines", rows)
     quat = _unit(path, rows[:, [6, 3, 4, 5]], "Columns 4 to 7 are (x, y, z, w)")
     joints = rows[:, 7:]
     vel = np.gradient(joints, 1 / fps, axis=0) if len(rows) > 1 else 0 * joints
@@ -163,7 +163,7 @@ def _from_npz(path: Path, names: tuple[str, ...]) -> MotionClip:
         raise ShapeError(
             f"{str(path)!r} has joints of shape {joints.shape} and bodies of shape "
             f"{pos.shape}; {len(names)} joint names were given.",
-            name="joint names",
+            name="joint_names",
             shape=joints.shape,
         )
     frames = len(joints)

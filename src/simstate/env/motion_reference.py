@@ -86,7 +86,7 @@ class MotionReference:
 def _between(
     table: Tensor, before: Tensor, share: Tensor, field: dataclasses.Field[Tensor]
 ) -> Tensor:
-    """A table between frames and those after them."""
+    """Return a table between frames and those after them."""
     start, end = table[before], table[before + 1]
     share = share.reshape(-1, *(1,) * (table.ndim - 1))
     if "quat" not in field.name:
@@ -105,7 +105,7 @@ def _joints(motion: MotionClip, entity: Entity) -> list[int]:
 
 
 def _tables(motion: MotionClip, entity: Entity) -> list[np.ndarray]:
-    """The fields of MotionFrames, by MuJoCo's kinematics in every frame."""
+    """Return the fields of MotionFrames, by MuJoCo's kinematics in every frame."""
     index, model = entity.index, worlds_of(entity).model
     columns = _joints(motion, entity)
     lin_vel, ang_vel = _root_velocity(motion)

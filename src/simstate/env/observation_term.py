@@ -145,7 +145,7 @@ class ObservationTerm(Term):
 
     def _error(self, what: str, value: Any) -> ShapeError:
         error = ShapeError(
-            f"The {self.label} {what}.", name=self.label, shape=value.shape
+            f"The {self.label} {what}.", name=self.path, shape=value.shape
         )
         remember_place(error, self.place)
         return error
@@ -233,7 +233,7 @@ class ObservationTerm(Term):
             raise ShapeError(
                 f"The {self.label} has {self.width} columns, but names for "
                 f"{len(names)}.",
-                name=self.label,
+                name=self.path,
                 shape=[self.width],
             )
         if self.history == 1:
@@ -288,7 +288,7 @@ class ObservationTerm(Term):
 
 
 def _range_of(delay: int | tuple[int, int]) -> tuple[int, int]:
-    """A delay as a range."""
+    """Return a delay as a range."""
     return delay if isinstance(delay, tuple) else (delay, delay)
 
 

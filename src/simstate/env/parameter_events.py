@@ -180,7 +180,7 @@ def drawn_numbers(
 
 
 def combined(nominal: Tensor, drawn: Tensor, operation: Operation) -> Tensor:
-    """The model's own numbers, changed by those that were drawn."""
+    """Return the model's own numbers, changed by those that were drawn."""
     if operation == "scale":
         return nominal * drawn
     if operation == "add":
@@ -200,7 +200,7 @@ def about(
     distribution: Distribution,
     shared: bool,
 ) -> Tensor:
-    """A parameter drawn about the model's own value; shape (n, elements)."""
+    """Return a parameter drawn about the model's own value; shape (n, elements)."""
     count = len(elements)
     drawn = spread(env, env_ids, count, span, distribution, shared)
     own = nominal(env, name, elements).expand(env_ids.shape[0], count)
@@ -215,19 +215,19 @@ def spread(
     distribution: Distribution,
     shared: bool,
 ) -> Tensor:
-    """A number for each of a world's elements, or one for all; (n, count)."""
+    """Return a number for each of a world's elements, or one for all; (n, count)."""
     drawn = drawn_numbers(env, env_ids, 1 if shared else count, span, distribution)
     return drawn.expand(-1, count)
 
 
 def nominal(env: Env, name: str, elements: list[int]) -> Tensor:
-    """The model's own values of a parameter, float64; shape (1, elements, …)."""
+    """Return the model's own values of a parameter, float64; shape (1, elements, …)."""
     values = torch.as_tensor(model_value(env.sim.model, name)[elements])
     return values.to(dtype=torch.float64, device=env.device)[None]
 
 
 def model_ids(env: Env, asset_cfg: SceneEntityCfg, kind: str) -> list[int]:
-    """The ids of the chosen elements in the compiled scene."""
+    """Return the ids of the chosen elements in the compiled scene."""
     prefix = env.scene[asset_cfg.name].index.prefix
     return [
         mujoco.mj_name2id(env.sim.model, OBJECTS[kind].value, prefix + name)

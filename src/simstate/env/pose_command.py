@@ -37,7 +37,7 @@ class PointCommandCfg(CommandCfg):
     """Its z [m]."""
 
     def make(self, name: str, env: Env) -> PointCommand:
-        """The term, in the environment's scene."""
+        """Return the term, in the environment's scene."""
         return PointCommand(name, self, env)
 
 
@@ -52,7 +52,7 @@ class PointCommand(Command):
         super().__init__(name, cfg, env)
         self.cfg = cfg
         found = self.entity.find_sites([cfg.site_name])
-        self.site = exactly_one(f"command term {name!r}", "site", found)
+        self.site = exactly_one(f"command term {name!r}", "site", "site_name", found)
 
     @property
     def offset(self) -> Tensor:
@@ -89,7 +89,7 @@ class PoseCommandCfg(CommandCfg):
     it moves, or "world"."""
 
     def make(self, name: str, env: Env) -> PoseCommand:
-        """The term, in the environment's scene."""
+        """Return the term, in the environment's scene."""
         return PoseCommand(name, self, env)
 
 
@@ -109,7 +109,7 @@ class PoseCommand(Command):
         super().__init__(name, cfg, env)
         self.cfg = cfg
         found = self.entity.find_sites([cfg.site_name])
-        self.site = exactly_one(f"command term {name!r}", "site", found)
+        self.site = exactly_one(f"command term {name!r}", "site", "site_name", found)
         axes = "world" if cfg.frame == "world" else "root link"
         place, attitude = Contract("m", axes, "site"), Contract("1", axes, NO)
         self.contracts = (*3 * [place], *4 * [attitude])
@@ -144,7 +144,7 @@ class PoseCommand(Command):
         return quaternion.to_rotation_vector(quaternion.multiply(self.quat_w, now))
 
     def turn_error(self) -> Tensor:
-        """The angle that is left [rad]; shape (num_envs,)."""
+        """Return the angle that is left [rad]; shape (num_envs,)."""
         return norm(self.turn)[:, 0]
 
     def _draw(self, env_ids: Tensor) -> None:

@@ -15,8 +15,8 @@ from simstate.env.commands import Range
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT
 from simstate.env.parameter_events import elements_of, nominal
-from simstate.env.random_poses import DIRECTIONS, from_euler, spans_of
-from simstate.math import quaternion
+from simstate.env.random_poses import DIRECTIONS, spans_of
+from simstate.math import euler, quaternion
 from simstate.scene.cameras import HEADLIGHT
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def randomize_orientation(
     spans = spans_of(env, angle_range, DIRECTIONS[3:])
     count = len(elements)
     shares = env.rng.uniform(env_ids, 3 * count).reshape(-1, 3)
-    turn = from_euler(spans[:, 0] + (spans[:, 1] - spans[:, 0]) * shares)
+    angles = spans[:, 0] + (spans[:, 1] - spans[:, 0]) * shares
+    turn = euler.to_quaternion(angles, "izyx")
     turned = quaternion.multiply(nominal, turn.reshape(-1, count, 4))
     env.sim.write_parameter(field, turned, elements, env_ids)
 

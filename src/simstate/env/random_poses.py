@@ -17,19 +17,6 @@ if TYPE_CHECKING:
 DIRECTIONS = ("x", "y", "z", "roll", "pitch", "yaw")
 
 
-def from_euler(angles: Tensor) -> Tensor:
-    """The turn of roll, pitch, yaw [rad] as a quaternion wxyz; (n, 3) → (n, 4)."""
-    half = 0.5 * angles
-    (cr, cp, cy), (sr, sp, sy) = half.cos().unbind(1), half.sin().unbind(1)
-    parts = [
-        cr * cp * cy + sr * sp * sy,
-        sr * cp * cy - cr * sp * sy,
-        cr * sp * cy + sr * cp * sy,
-        cr * cp * sy - sr * sp * cy,
-    ]
-    return torch.stack(parts, dim=1)
-
-
 def drawn_directions(env: Env, env_ids: Tensor, ranges: Mapping[str, Range]) -> Tensor:
     """Numbers for x, y, z, roll, pitch and yaw, zero where not named; (n, 6)."""
     spans = spans_of(env, ranges, DIRECTIONS)

@@ -26,7 +26,7 @@ def moves_com(function: Function) -> Function:
 
 
 def scene_for_events(cfg: EnvCfg, shipped: ModuleType) -> SceneCfg:
-    """The task's scene, with what its events need of it.
+    """Return the task's scene, with what its events need of it.
 
     `shipped` is the module of the events that a configuration may name.
     """

@@ -24,7 +24,7 @@ Cfg = TypeVar("Cfg")
 
 
 def with_settings(cfg: Cfg, root: str, values: Mapping[str, Any]) -> Cfg:
-    """A copy with other values by path; those of other roots are left out.
+    """Return a copy with other values by path; those of other roots are left out.
 
     A value comes as a command line or a file has it: a list for a tuple, a name for a
     function. A path that is not there, or a value that does not fit, raises.
@@ -41,7 +41,7 @@ def with_settings(cfg: Cfg, root: str, values: Mapping[str, Any]) -> Cfg:
 
 
 def without(cfg: Cfg, root: str, paths: Sequence[str]) -> Cfg:
-    """A copy that lacks the terms of these paths, such as "env.events.push"."""
+    """Return a copy that lacks the terms of these paths, such as "env.events.push"."""
     for path in paths:
         if _root(path) == root:
             terms = _terms(cfg, root)
@@ -62,7 +62,7 @@ def fit(path: str, value: Any, hint: Any) -> Any:
 
 
 def _fit(value: Any, hint: Any) -> Any:
-    """The value as one plain type, tuple, list, literal or mapping of such."""
+    """Return the value as one plain type, tuple, list, literal or mapping of such."""
     origin, args = get_origin(hint), get_args(hint)
     if is_union(hint):
         return fit("", value, hint)
@@ -190,7 +190,7 @@ def _replaced(value: Any, changes: dict[str, Any]) -> Any:
 
 
 def _terms(cfg: Any, root: str) -> list[str]:
-    """The paths of all parts that stand in dictionaries of parts."""
+    """Return the paths of all parts that stand in dictionaries of parts."""
     found: list[str] = []
     if isinstance(cfg, Mapping):
         for name, part in cast("Mapping[str, Any]", cfg).items():

@@ -42,13 +42,13 @@ class Setting:
 
 
 def settings_of(cfg: object, root: str) -> dict[str, Setting]:
-    """The settings of a configuration that is called `root`, by path."""
+    """Return the settings of a configuration that is called `root`, by path."""
     found = _walk(cfg, type(cfg), root, "")
     return {setting.path: setting for setting in found}
 
 
 def described_settings(cfg: object, root: str) -> dict[str, Any]:
-    """The settings of a configuration by path, as a file can have them."""
+    """Return the settings of a configuration by path, as a file can have them."""
     found = settings_of(cfg, root).items()
     return {path: described(setting.value) for path, setting in found}
 
@@ -68,7 +68,7 @@ def described(value: object) -> Any:
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """A function as "module:name" or, of a task file, "file.py:name".
+    """Return a function as "module:name" or, of a task file, "file.py:name".
 
     A partial is known by the function that it calls.
     """
@@ -212,7 +212,7 @@ def is_union(hint: Any) -> bool:
 
 
 def _member(hint: Any, kind: type) -> Any:
-    """The member of a union that is of such a kind."""
+    """Return the member of a union that is of such a kind."""
     for member in get_args(hint) if is_union(hint) else (hint,):
         origin = get_origin(member) or member
         if isinstance(origin, type) and issubclass(origin, kind):

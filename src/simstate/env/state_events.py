@@ -12,8 +12,8 @@ from simstate.base.errors import InvalidInputError
 from simstate.env.commands import Range
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT
-from simstate.env.random_poses import drawn_directions, drawn_vectors, from_euler
-from simstate.math import quaternion
+from simstate.env.random_poses import drawn_directions, drawn_vectors
+from simstate.math import euler, quaternion
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -43,7 +43,9 @@ def reset_root_state(
     state[:, :3] += pose[:, :3]
     if env.terrain is not None:
         state[:, :3] += env.terrain.origins(env_ids)
-    state[:, 3:7] = quaternion.multiply(from_euler(pose[:, 3:]), state[:, 3:7])
+    state[:, 3:7] = quaternion.multiply(
+        euler.to_quaternion(pose[:, 3:], "izyx"), state[:, 3:7]
+    )
     if velocity_range:
         state[:, 7:] += drawn_directions(env, env_ids, velocity_range).to(state.dtype)
     entity.write_root_state_to_sim(state, env_ids)

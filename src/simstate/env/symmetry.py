@@ -51,7 +51,7 @@ class Symmetry:
         self._mirrors: dict[str, EntityMirror] = {}
         self.action = SignedPermutation((), ()).joined(
             *(
-                _labelled(f"action term {name!r}", term.mirror, self)
+                _labelled(f"action term {name!r}", name, term.mirror, self)
                 for name, term in env.actions.items()
             )
         )
@@ -142,7 +142,7 @@ class Symmetry:
         return _spread(found, signs)
 
     def _of_term(self, term: ObservationTerm) -> SignedPermutation:
-        found = _labelled(term.label, self._of_function, term)
+        found = _labelled(term.label, term.path, self._of_function, term)
         if len(found) != term.width:
             raise InvalidInputError(
                 f"The {term.label} has {term.width} columns, and mirrors {len(found)}."
@@ -275,16 +275,16 @@ def _spread(elements: SignedPermutation, signs: tuple[float, ...]) -> SignedPerm
 
 
 def _labelled(
-    label: str, rule: Callable[..., SignedPermutation], *args: Any
+    label: str, name: str, rule: Callable[..., SignedPermutation], *args: Any
 ) -> SignedPermutation:
     """Return what a rule gives; an error names the term."""
     try:
         return rule(*args)
     except SimStateError as error:
-        raise type(error)(
+        raise error.with_message(
             f"The {label} has no mirror image: {str(error).rstrip('.')}. Declare it "
             "with @mirrors (simstate.env.symmetry), or train without symmetric.",
-            name=error.name or label,
+            name,
         ) from error
 
 

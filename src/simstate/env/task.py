@@ -81,7 +81,7 @@ class Task:
         return function if head else ""
 
     def env_cfg(self, **options: Any) -> EnvCfg:
-        """A new configuration of the environment, which the caller may change.
+        """Return a new configuration of the environment, which the caller may change.
 
         `options` are keyword arguments of the function that makes it.
         """
@@ -89,7 +89,7 @@ class Task:
         return made[0] if isinstance(made, tuple) else made
 
     def train_cfg(self) -> TrainCfg:
-        """A new configuration of the training, which the caller may change."""
+        """Return a new configuration of the training, which the caller may change."""
         if self.train is None:
             made = self._made()
             return made[1] if isinstance(made, tuple) else TrainCfg()
@@ -187,7 +187,7 @@ def from_reference(reference: str) -> Task | None:
 
 
 def from_entry_point(name: str) -> Task | None:
-    """The task that an installed package offers under this name."""
+    """Return the task that an installed package offers under this name."""
     for point in offered():
         if point.name == name:
             try:
@@ -225,7 +225,7 @@ def _from_file(reference: str, path: Path, attribute: str) -> Task:
 
 
 def _run(path: Path) -> ModuleType:
-    """The file as a module, run again when it has changed."""
+    """Return the file as a module, run again when it has changed."""
     whole = path.resolve()
     stat = whole.stat()
     stamp = (stat.st_mtime_ns, stat.st_size)
@@ -288,7 +288,7 @@ def _from_object(
 
 
 def _functions(module: ModuleType) -> list[str]:
-    """The functions that a module itself defines."""
+    """Return the functions that a module itself defines."""
     return [
         name
         for name, value in vars(module).items()
@@ -297,7 +297,7 @@ def _functions(module: ModuleType) -> list[str]:
 
 
 def _task(reference: str, found: Any, path: Path | None) -> Task:
-    """The task of a function, or of what has an `env_cfg`, such as a module."""
+    """Return the task of a function, or of what has an `env_cfg`, such as a module."""
     text = inspect.cleandoc(getattr(found, "__doc__", None) or "")
     description = text.partition("\n")[0]
     source = getattr(found, "env_cfg", None)

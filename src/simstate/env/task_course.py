@@ -82,7 +82,7 @@ class TaskCourse(Course):
             self._actions.copy_(other._actions)
 
     def inputs(self) -> list[Input]:
-        """The actions, unless a policy chooses them."""
+        """Return the actions, unless a policy chooses them."""
         if self._act is not None:
             return []
         return [self._input(k) for k in range(self._env.action_dim)]
@@ -171,7 +171,7 @@ class TaskCourse(Course):
 
 
 def command_shapes(seen: OneWorld, name: str, command: Command) -> list[Shape]:
-    """A command of the world shown, drawn where it is about."""
+    """Return a command of the world shown, drawn where it is about."""
     values = on_host(command.command[seen.world])
     entity = command.entity.name
     text = f"command {name} = {vector_text(values)}"

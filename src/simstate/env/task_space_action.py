@@ -45,7 +45,7 @@ class TaskSpaceActionCfg(ActionCfg):
     """Actions are clipped to ± this."""
 
     def make(self, name: str, env: Env) -> TaskSpaceAction:
-        """The term, resolved in the environment's scene."""
+        """Return the term, resolved in the environment's scene."""
         return TaskSpaceAction(name, self, env)
 
 
@@ -58,7 +58,7 @@ class TaskSpaceAction(Action):
         self.cfg = cfg
         self.entity = env.scene[cfg.asset_name]
         found = self.entity.find_sites([cfg.site_name])
-        site = exactly_one(label, "site", found)
+        site = exactly_one(label, "site", "site_name", found)
         self._site = self.entity.site_names[site]
         joints = driven_joints(label, "position", cfg.joint_names, False, self.entity)
         self._joints = joints.joint_ids

@@ -166,7 +166,7 @@ class RewardSum:
         self._plan = TermPlan(env, self.terms, 1)
 
     def compute(self) -> Any:
-        """The reward of this step, added to the episode's; (num_envs,)."""
+        """Return the reward of this step, added to the episode's; (num_envs,)."""
         env, backend = self._env, self._backend
         if not self.terms:
             return backend.constant([0.0] * env.num_envs, env.dtype)
@@ -186,7 +186,7 @@ class RewardSum:
         return dict(zip(self.names, sums.unbind(1), strict=True))
 
     def weight(self, name: str) -> float:
-        """The weight of a term."""
+        """Return the weight of a term."""
         return float(self._weights[self._index(name)])
 
     def set_weight(self, name: str, weight: float) -> None:
@@ -288,7 +288,7 @@ class EpisodeEnd:
 
     def _error(self, term: Term, dtype: object) -> InvalidInputError:
         error = InvalidInputError(
-            f"The {term.label} must return booleans, got {dtype}.", name=term.label
+            f"The {term.label} must return booleans, got {dtype}.", name=term.path
         )
         remember_place(error, term.place)
         return error

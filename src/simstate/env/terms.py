@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
@@ -51,7 +52,8 @@ class Term:
         env: Env,
         leading: int = 1,
     ) -> None:
-        self.name = name
+        self.name = self.path = name
+        """Name; the path of an observation has its group in front."""
         self.kind = kind
         self.place: Place | None = getattr(cfg, "place", None)
         self.label = f"{kind} term {name!r}"
@@ -76,7 +78,8 @@ class Term:
         self.view: Any = view_of(env) if self.is_either else env
         """Its first argument."""
         call = _call_of(self.label, function) if is_class else function
-        params = _resolved(self.label, call, cfg.params, env.scene, is_class + leading)
+        called_with = ("self", "env", "env_ids")[not is_class : 1 + leading]
+        params = _resolved(self.label, call, cfg.params, env.scene, called_with)
         if self.view is not env:
             params = {name: self.view.of(value) for name, value in params.items()}
         self.params = params
@@ -114,7 +117,7 @@ class Term:
                 instance.reset(env_ids)
 
     def column_names(self, count: int) -> list[str]:
-        """A readable name for each of the numbers that the function returns."""
+        """Return a readable name for each of the numbers that the function returns."""
         named: ColumnNames | None = getattr(self.function, "column_names", None)
         if named is not None:
             return [f"{self.name}/{name}" for name in named(self._env, **self.params)]
@@ -123,44 +126,44 @@ class Term:
         return [f"{self.name}/{i}" for i in range(count)]
 
     def dtype_error(self, dtype: str) -> InvalidInputError:
-        """The error of a term that returned something else than real numbers."""
+        """Return the error of a term that returned something else than real numbers."""
         error = InvalidInputError(
             f"The {self.label} must return real numbers or booleans, got {dtype}.",
-            name=self.label,
+            name=self.path,
         )
         remember_place(error, self.place)
         return error
 
     def shape_error(self, value: object, want: str) -> ShapeError:
-        """The error of a term that returned something else than `want`."""
+        """Return the error of a term that returned something else than `want`."""
         shape = getattr(value, "shape", None)
         got = type(value).__name__ if shape is None else tuple(shape)
         error = ShapeError(
             f"The {self.label} must return shape {want}, got {got}.",
-            name=self.label,
+            name=self.path,
             shape=shape,
         )
         remember_place(error, self.place)
         return error
 
     def device_error(self, given: object, wanted: object) -> InvalidInputError:
-        """The error of a term that returned a tensor of another device."""
+        """Return the error of a term that returned a tensor of another device."""
         error = InvalidInputError(
             f"The {self.label} returned a tensor on the device {str(given)!r}, and the "
             f"environment is on {str(wanted)!r}: make it there, with "
             "device=env.device.",
-            name=self.label,
+            name=self.path,
         )
         remember_place(error, self.place)
         return error
 
     def not_finite_error(self, value: float, world: int) -> InvalidInputError:
-        """The error of a term that returned a value which is not finite."""
+        """Return the error of a term that returned a value which is not finite."""
         error = InvalidInputError(
             f"The {self.label} returned {value} in world {world}. The state of the "
             "world is finite (a diverged one keeps its last good state), so the term "
             "itself divides by zero, takes a root of a negative number or the like.",
-            name=self.label,
+            name=self.path,
             worlds=[world],
         )
         remember_place(error, self.place)
@@ -179,14 +182,26 @@ class _Makes(Protocol[_Part]):
 
 
 def made(kind: str, name: str, cfg: _Makes[_Part], env: Env) -> _Part:
-    """An action or command, whose memory belongs to it.
+    """Return an action or command, whose memory belongs to it.
 
     Errors know the line that its configuration was written in.
     """
     place = getattr(cfg, "place", None)
     ledger = worlds_of(env.sim).ledger
-    with ledger.naming(f"{kind}/{name}"), written_at(place):
+    label = f"{kind} term {name!r}"
+    with ledger.naming(f"{kind}/{name}"), written_at(place), _labelled(label):
         return cfg.make(name, env)
+
+
+@contextmanager
+def _labelled(label: str) -> Generator[None]:
+    """Add the term to errors that do not name it."""
+    try:
+        yield
+    except SimStateError as error:
+        if label not in str(error):
+            error.args = (f"In the {label}: {error}",)
+        raise
 
 
 def columns(named: ColumnNames) -> Callable[[Function], Function]:
@@ -227,7 +242,7 @@ def fixed_columns(*names: str) -> ColumnNames:
 def term_function(
     kind: str, name: str, func: object, shipped: ModuleType
 ) -> Callable[..., Any]:
-    """The function itself, or the shipped one of that name."""
+    """Return the function itself, or the shipped one of that name."""
     if callable(func):
         return func
     known: list[str] = getattr(shipped, "__all__", []) or [
@@ -242,7 +257,7 @@ def term_function(
 
 
 def _call_of(label: str, made: type) -> Callable[..., Any]:
-    """The `__call__` of a class term, which also has a `reset`."""
+    """Return the `__call__` of a class term, which also has a `reset`."""
     bases = [base for base in made.__mro__ if "__call__" in vars(base)]
     calls = [vars(base)["__call__"] for base in bases]
     if not calls:
@@ -266,10 +281,13 @@ def _resolved(
     function: Callable[..., Any],
     params: dict[str, Any],
     scene: SceneEntities,
-    leading: int,
+    called_with: Sequence[str],
 ) -> dict[str, Any]:
-    """The parameters by name, defaults included, with entities resolved to ids."""
-    signature = inspect.signature(function)
+    """The parameters by name, defaults included, with entities resolved to ids.
+
+    `called_with` are the arguments that precede them.
+    """
+    signature, leading = inspect.signature(function), len(called_with)
     takes = list(signature.parameters)[leading:]
     open_ended = any(p.kind == p.VAR_KEYWORD for p in signature.parameters.values())
     for name in params:
@@ -279,9 +297,10 @@ def _resolved(
         bound = signature.bind(*[None] * leading, **params)
     except TypeError as error:
         raise InvalidInputError(
-            f"The {label} does not fit its function: {error}. It takes "
-            f"{listed(takes)}.",
-            name=label,
+            f"The {label} does not fit its function: {error}. It is called "
+            f"with {', '.join((*called_with, *params))}; the function takes "
+            f"{listed(signature.parameters)}.",
+            name="params",
         ) from error
     bound.apply_defaults()
     given = dict(list(bound.arguments.items())[leading:])
@@ -290,15 +309,11 @@ def _resolved(
             given |= given.pop(name)
     if str(getattr(function, "__module__", "")).startswith("simstate."):
         _check_ranges(label, given)
-    try:
+    with _labelled(label):
         return {
             name: value.resolve(scene) if isinstance(value, SceneEntityCfg) else value
             for name, value in given.items()
         }
-    except SimStateError as error:
-        raise type(error)(
-            f"In the {label}: {error}", name=error.name, known=error.known
-        ) from error
 
 
 def _check_ranges(label: str, params: dict[str, Any]) -> None:

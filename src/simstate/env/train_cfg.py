@@ -153,7 +153,7 @@ class TrainCfg:
                     name=name,
                 )
             for size in sizes:
-                whole_number(f"A value of {name}", size, 1, 2**12)
+                whole_number(name, size, 1, 2**12)
         instance_of("activation", self.activation, str)
         instance_of("normalize_observations", self.normalize_observations, bool)
         for name in ("init_noise_std", "learning_rate", "clip_param", "max_grad_norm"):
@@ -233,4 +233,4 @@ def _check_sizes(name: str, sizes: tuple[int, ...]) -> None:
     if not found:
         raise InvalidInputError(f"{name} must name one layer or more.", name=name)
     for size in found:
-        whole_number("A hidden layer's size", size, 1, 2**16)
+        whole_number(name, size, 1, 2**16)

@@ -27,7 +27,7 @@ class WholeReward(RewardSum):
         super().__init__(env, {"reward": term}, shipped)
 
     def compute(self) -> Any:
-        """The reward of this step, added to the episode's; (num_envs,)."""
+        """Return the reward of this step, added to the episode's; (num_envs,)."""
         (term,), env, backend = self.terms, self._env, self._backend
         found: Any = term()
         value: Any = found

@@ -90,7 +90,7 @@ def when_registered(listener: Callable[[str], None]) -> None:
 
 
 def find(reference: str | Path) -> Task:
-    """The task that a reference stands for.
+    """Return the task that a reference stands for.
 
     A registered name; the name of an entry point "simstate.tasks" of an installed
     package; the path of a .py file, also with a function of it as "file.py:ant"; or
@@ -144,7 +144,7 @@ def classic_limit(name: str) -> int | None:
 
 
 def make_cfg(reference: str | Path, **options: Any) -> EnvCfg:
-    """A new configuration of a task, which the caller may change.
+    """Return a new configuration of a task, which the caller may change.
 
     `options` are keyword arguments of the task, such as those of Gymnasium's
     environments: `make_cfg("Ant-v5", ctrl_cost_weight=0.1)`.

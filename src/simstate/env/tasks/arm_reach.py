@@ -30,7 +30,7 @@ CORE_SECONDS = 288
 
 
 def env_cfg() -> EnvCfg:
-    """The task."""
+    """Return the task."""
     arm = EntityCfg(model="arm", init_state=InitialStateCfg(keyframe="home"))
     point = {"command_name": "point"}
     return EnvCfg(

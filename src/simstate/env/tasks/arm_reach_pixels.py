@@ -52,7 +52,7 @@ CORE_SECONDS = 299
 
 
 def env_cfg() -> EnvCfg:
-    """The task."""
+    """Return the task."""
     cfg = arm_reach.env_cfg()
     sites = {"asset_cfg": HAND, "target_cfg": BALL}
     known = cfg.observations["policy"].terms

@@ -30,7 +30,7 @@ CORE_SECONDS = 9
 
 
 def env_cfg() -> EnvCfg:
-    """The task."""
+    """Return the task."""
     return EnvCfg(
         scene=SceneCfg(
             entities={"robot": EntityCfg(model="cartpole")},

@@ -26,7 +26,7 @@ CORE_SECONDS = 115
 
 
 def env_cfg() -> EnvCfg:
-    """The task."""
+    """Return the task."""
     cfg = cartpole_balance.env_cfg()
     pictures = ObservationTermCfg(
         observations.camera_grey, params={"camera": "eye"}, history=3

@@ -32,7 +32,7 @@ CORE_SECONDS = 144
 
 
 def env_cfg() -> EnvCfg:
-    """The task."""
+    """Return the task."""
     hanging = InitialStateCfg(joint_pos={"pole": math.pi})
     robot = EntityCfg(model="cartpole", init_state=hanging)
     return EnvCfg(

@@ -51,7 +51,7 @@ class ClassicActionCfg(ActionCfg):
     classic: Classic
 
     def make(self, name: str, env: Env) -> ClassicAction:
-        """The term, resolved in the environment's scene."""
+        """Return the term, resolved in the environment's scene."""
         del name
         return ClassicAction(self, env)
 

@@ -38,7 +38,7 @@ LOWEST_M, HIGHEST_M = 0.03, 0.15
 
 
 def env_cfg() -> EnvCfg:
-    """The task."""
+    """Return the task."""
     arm = EntityCfg(model="arm", init_state=InitialStateCfg(keyframe="home"))
     cube = EntityCfg(
         model="cube", init_state=InitialStateCfg(pos=(0.5, 0.0, 0.025)), kind="object"

@@ -33,7 +33,7 @@ CORE_SECONDS = 204
 
 
 def in_air() -> mujoco.MjSpec:
-    """The glider, with geoms that feel the air."""
+    """Return the glider, with geoms that feel the air."""
     spec = models.spec("glider")
     for name in ("fuselage", "wing", "tailplane", "fin"):
         spec.geom(name).fluid_ellipsoid = 1
@@ -41,7 +41,7 @@ def in_air() -> mujoco.MjSpec:
 
 
 def env_cfg() -> EnvCfg:
-    """The task."""
+    """Return the task."""
     heading = {"command_name": "heading"}
     start = InitialStateCfg(pos=(0.0, 0.0, 100.0), lin_vel=(12.0, 0.0, 0.0))
     return EnvCfg(

@@ -38,7 +38,7 @@ STANDING_M = 0.87
 
 
 def env_cfg() -> EnvCfg:
-    """The task."""
+    """Return the task."""
     robot = EntityCfg(model="humanoid", init_state=InitialStateCfg(keyframe="stand"))
     feet = ContactCfg(of=("robot/left_foot", "robot/right_foot"), against="ground")
     return EnvCfg(

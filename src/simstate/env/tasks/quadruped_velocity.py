@@ -29,7 +29,7 @@ PERIOD_S = 0.5
 
 
 def env_cfg() -> EnvCfg:
-    """The task."""
+    """Return the task."""
     return EnvCfg(
         scene=SceneCfg(
             entities={

@@ -40,7 +40,7 @@ SCAN = {"size": (1.2, 0.8), "spacing": 0.2}
 
 
 def env_cfg() -> EnvCfg:
-    """The task."""
+    """Return the task."""
     cfg = quadruped_velocity.env_cfg()
     trunk = ContactCfg(of="robot/trunk", against="ground")
     cfg.scene = dataclasses.replace(

@@ -62,7 +62,7 @@ def with_three_wheels() -> mujoco.MjSpec:
 
 
 def env_cfg() -> EnvCfg:
-    """The task."""
+    """Return the task."""
     attitude = {"command_name": "attitude"}
     return EnvCfg(
         scene=SceneCfg(
