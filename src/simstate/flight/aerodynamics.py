@@ -32,8 +32,8 @@ Variables: TypeAlias = Mapping[str, Tensor]
 Term: TypeAlias = (
     "float | Mapping[str, Numbers] | Table | Callable[[Variables], Tensor]"
 )
-"""A part of a coefficient: a constant; derivatives by variable, where "0" is the
-constant; a table; or a function of the variables."""
+"""A term of a coefficient: a constant; derivatives by variable, with the constant "0";
+a table; or a function of the variables."""
 ForceAxes: TypeAlias = Literal["wind", "stability", "body"]
 
 LIFT_FORCES, BODY_FORCES = ("CD", "CY", "CL"), ("CX", "CY", "CZ")
@@ -41,12 +41,12 @@ MOMENTS = ("Cl", "Cm", "Cn")
 VARIABLES = (
     "alpha", "beta", "mach", "airspeed", "altitude", "p_hat", "q_hat", "r_hat",
 )  # fmt: skip
-"""Variables of a flight state besides the controls: angles [rad], airspeed [m/s],
-altitude [m], and the rates relative to the air p·b/2V, q·c/2V and r·b/2V."""
+"""Variables of a flight state in addition to the controls: angles [rad], airspeed
+[m/s], altitude [m], and the rates relative to the air p·b/2V, q·c/2V and r·b/2V."""
 
 
 class Aerodynamics(CompilableLoad):
-    """A load model: forces and moments by coefficients, in the local air.
+    """A load model: forces and moments from coefficients, in the local air.
 
     Forces are coefficient · q̄ · area. In wind or stability axes they are CD (drag,
     aft), CY (right) and CL (lift, up); in body axes CX (forward), CY (right) and CZ
@@ -54,20 +54,20 @@ class Aerodynamics(CompilableLoad):
     Moments, always in body axes, are Cl · q̄ · area · span (right wing down),
     Cm · q̄ · area · chord (nose up) and Cn · q̄ · area · span (nose right).
 
-    Give it to `FreeFlight.add_load`. Numbers may differ from world to world, and are in
+    Pass it to `FreeFlight.add_load`. Values may differ between worlds, and are in
     `parameters` ("area", "CL_alpha", …).
 
     Args:
-        area: reference area [m²]; a number or (num_envs,), as all numbers here.
-        span: b [m].
-        chord: c [m].
+        area: reference area [m²]; a number or (num_envs,), as all values here.
+        span: reference span b [m].
+        chord: reference chord c [m].
         coefficients: by name, each a term or several, which are added:
             {"CL": {"0": 0.3, "alpha": 5.1, "elevator": 0.4}, "CD": Table(…), …}.
             A variable is one of `VARIABLES` or a control of the aircraft.
-        axes: of the forces.
-        point: where they act and about which the moments are: "com", "origin", or from
-            the origin in body axes [m].
-        induced_drag: CD grows by this times CL².
+        axes: the axes of the forces.
+        point: the point of action and reference point of the moments: "com", "origin",
+            or a position from the origin in body axes [m].
+        induced_drag: factor of CL² that is added to CD.
     """
 
     def __init__(
@@ -93,8 +93,8 @@ class Aerodynamics(CompilableLoad):
         self.parameters.declare("induced_drag", induced_drag, at_least=0)
         if axes == "body" and bool(self.parameters["induced_drag"].any()):
             raise InvalidInputError(
-                "induced_drag needs a lift, and coefficients in body axes have none: "
-                "use wind or stability axes, or leave it out.",
+                "induced_drag depends on CL, which body axes do not have: use wind or "
+                "stability axes, or omit it.",
                 name="induced_drag",
             )
         known = (*self.forces, *MOMENTS)
@@ -134,7 +134,7 @@ class Aerodynamics(CompilableLoad):
                     term.attach(sim)
 
     def compiled(self, aircraft: AircraftForm) -> LoadForm | None:
-        """Return it for the core; None: a term is a function, or a name is wrong."""
+        """Return the model for the core; None if a term is a function or unknown."""
         given, table = self.parameters, FlightTable()
         numbers: list[Tensor | float] = [
             given[name] for name in ("area", "span", "chord", "induced_drag")
@@ -143,7 +143,7 @@ class Aerodynamics(CompilableLoad):
         if not isinstance(self.point, str):
             place = numbers_of(self.point, "point").reshape(-1, 3)
         elif self.point not in points:
-            return None  # Python says so
+            return None  # Python reports the error
         numbers.append(place)
         kind = points.index(self.point) if isinstance(self.point, str) else 2
         table.add(get_args(ForceAxes).index(self.axes), kind)
@@ -183,7 +183,7 @@ class Aerodynamics(CompilableLoad):
         }
 
     def coefficients(self, state: FlightState) -> dict[str, Tensor]:
-        """All coefficients at a state; (num_envs,) each."""
+        """Return all coefficients at a state; (num_envs,) each."""
         variables = self.variables(state)
         zero = torch.zeros_like(variables["alpha"])
         found = dict.fromkeys((*self.forces, *MOMENTS), zero)
@@ -206,18 +206,18 @@ class Aerodynamics(CompilableLoad):
                 raise unknown_name(f"variable of {name}", variable, variables)
         for term in self._terms[name]:
             value = term(variables)
-            has_shape(f"A term of {name}", value, tuple(zero.shape))
+            has_shape(f"{name} of a term", value, tuple(zero.shape))
             total = total + value
         return total
 
     def __call__(self, t: Tensor, state: FlightState) -> tuple[Load, Load]:
-        """The aerodynamic force and moment."""
+        """Return the aerodynamic force and moment."""
         del t
         found = self.coefficients(state)
         given = self.parameters
         pressure = state.dynamic_pressure * given["area"]
         force = torch.stack([found[name] for name in self.forces], dim=-1)
-        if self.axes != "body":  # drag is aft and lift is up, against the axes
+        if self.axes != "body":  # drag is aft and lift is up, opposite to the axes
             force = force * force.new_tensor([-1.0, 1.0, -1.0])
         lengths = torch.stack([given["span"], given["chord"], given["span"]], dim=-1)
         moment = torch.stack([found[name] for name in MOMENTS], dim=-1) * lengths
@@ -229,7 +229,7 @@ class Aerodynamics(CompilableLoad):
 
 
 def _listed(given: object) -> list[Term]:
-    """A term or several, as several."""
+    """Return one term or several as a list."""
     if isinstance(given, list | tuple):
         return list(cast("Sequence[Term]", given))
     return [cast("Term", given)]

@@ -1,4 +1,4 @@
-"""The air that aircraft fly in: its state by altitude, and how it moves."""
+"""The air that aircraft fly in: its state by altitude, and its velocity."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Air:
             Standard Atmosphere 1976.
         wind: the velocity of the air, Earth axes [m/s]: (3,), (num_envs, 3), or a
             field: a function of the time (num_envs,) and of the position (num_envs, 3)
-            in Earth axes [m] that gives (num_envs, 3), such as a `WindField`. Wind from
-            the west is (0, +, 0): it is where the air goes to.
+            in Earth axes [m] that returns (num_envs, 3), such as a `WindField`. Wind
+            from the west is (0, +, 0): the vector points where the air moves to.
         elevation: altitude of the Earth origin above sea level [m]; a number or
             (num_envs,).
     """
@@ -59,10 +59,10 @@ class Air:
         return self._atmosphere
 
     def attach(self, sim: SteppingHost) -> None:
-        """Take a simulation: every world gets its rows of the parameters."""
+        """Attach the air to a simulation: give every world its parameters."""
         if self._sim is not None:
             raise InvalidInputError(
-                "This Air is in a simulation already: make one for each."
+                "This Air already belongs to a simulation: create one for each."
             )
         self._sim = sim
         self.parameters.attach(sim)
@@ -74,7 +74,7 @@ class Air:
                 attach(sim)
 
     def compiled(self) -> AirForm | None:
-        """Return it for the core; None: Python must evaluate a part of it."""
+        """Return the air for the core; None if Python must evaluate a part of it."""
         atmosphere = getattr(self.atmosphere, "compiled", None)
         form: AtmosphereForm | None = None if atmosphere is None else atmosphere()
         names = ("wind", "altitude", "at")
@@ -90,7 +90,7 @@ class Air:
         return None if grid is None else AirForm(elevation, form, None, grid)
 
     def wind(self, t: Tensor, position_e: Tensor) -> Tensor:
-        """The velocity of the air, Earth axes [m/s]; (num_envs, 3)."""
+        """Return the velocity of the air, Earth axes [m/s]; (num_envs, 3)."""
         if self._field is None:
             wind = self.parameters["wind"]
             is_whole = wind.shape == position_e.shape
@@ -101,11 +101,11 @@ class Air:
         )
 
     def altitude(self, position_e: Tensor) -> Tensor:
-        """The altitude above sea level [m] of places in Earth axes; (..., num_envs)."""
+        """Return the altitude of positions above sea level [m]; (..., num_envs)."""
         return self.parameters["elevation"] - position_e[..., 2].double()
 
     def at(self, position_e: Tensor) -> AirState:
-        """The state of the air at places in Earth axes; (..., num_envs) each."""
+        """Return the air at positions in Earth axes; (..., num_envs) each."""
         return self.atmosphere.at(self.altitude(position_e))
 
 
@@ -118,10 +118,10 @@ class WindField:
 
     Args:
         axes: breakpoints by variable: any of time [s], north, east and height [m]; a
-            sounding has {"height": [...]} alone.
+            sounding has only {"height": [...]}.
         velocity: the air's velocity at the grid's points, Earth axes [m/s];
             (n₁, …, n_k, 3).
-        outside: what happens beyond the ends; see `Table`.
+        outside: the behaviour beyond the ends; see `Table`.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class WindField:
         self.table = Table(axes, velocity, tail=(3,), outside=outside)
 
     def attach(self, sim: SteppingHost) -> None:
-        """Go to a simulation's device."""
+        """Move the table to a simulation's device."""
         self.table.attach(sim)
 
     def compiled(self) -> FlightTable | None:
@@ -147,7 +147,7 @@ class WindField:
         return grid if is_own and grid.add_grid(self.table, WIND_VARIABLES) else None
 
     def __call__(self, t: Tensor, position_e: Tensor) -> Tensor:
-        """The wind at times and places, Earth axes [m/s]; (num_envs, 3)."""
+        """Return the wind at times and positions, Earth axes [m/s]; (num_envs, 3)."""
         north, east, down = position_e.double().unbind(-1)
         place = {"time": t.double(), "north": north, "east": east, "height": -down}
         return self.table(place)

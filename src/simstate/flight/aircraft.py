@@ -1,4 +1,4 @@
-"""An aircraft: mass, inertia, start and parts, as a MuJoCo model in NED and FRD."""
+"""An aircraft: mass, inertia, initial state and parts, as a model in NED and FRD."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from simstate.math.conventions.rotations import passive_from_angles
 from simstate.scene import EntityCfg, InitialStateCfg
 
 EARTH = Convention(name="EARTH", world="NED", body="FRD")
-"""The axes in which flight models are built: MuJoCo's world is Earth axes E (north,
-east, down), and bodies are forward, right, down."""
+"""The axes of flight models: MuJoCo's world is Earth axes E (north, east, down), and
+body axes are forward, right, down."""
 
 AIRFRAME = "airframe"
 """The name of an aircraft's own body."""
@@ -36,15 +36,15 @@ _ZERO = (0.0, 0.0, 0.0)
 
 
 CONTROLS_SITE = "controls"
-"""The site that controls are attached to; it takes no force from them."""
+"""The site that controls are attached to; they apply no force to it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ControlCfg:
     """A control of an aircraft: a surface, a throttle, a rotor's speed.
 
-    It is an actuator of the model that moves nothing by itself: its input is part of
-    the state (`ctrl`), and load models read where it is.
+    It is an actuator of the model that applies no force: its input is part of the state
+    (`ctrl`), and load models read its position.
     """
 
     range: tuple[float, float] | None = None
@@ -53,18 +53,19 @@ class ControlCfg:
     """Time constant of the first-order lag from command to position [s]; 0: none."""
 
     def xml(self, name: str) -> str:
-        """The actuator, as MJCF."""
+        """Return the actuator as MJCF."""
         parts = [f'name="{name}" site="{CONTROLS_SITE}" gear="0 0 0 0 0 0" gainprm="0"']
         if self.range is not None:
             low, high = (float(as_single(x, f"range of {name}")) for x in self.range)
             if not low < high:
                 raise InvalidInputError(
-                    f"The range of control {name!r} must rise, got {self.range}.",
+                    f"The range of control {name!r} must ascend, got {self.range}.",
                     name=name,
                 )
             parts.append(f'ctrllimited="true" ctrlrange="{low!r} {high!r}"')
-        lag = float(as_single(self.time_constant, f"time_constant of {name}"))
-        number(f"The time constant of control {name!r}", lag, at_least=0, unit="s")
+        what = f"time_constant of control {name!r}"
+        lag = float(as_single(self.time_constant, what))
+        number(what, lag, at_least=0, unit="s")
         if lag:
             parts.append(f'dyntype="filter" dynprm="{lag!r}"')
         return f"<general {' '.join(parts)}/>"
@@ -72,7 +73,7 @@ class ControlCfg:
 
 @dataclass(frozen=True, kw_only=True)
 class AircraftCfg:
-    """One aircraft: its body, how it starts, and what is attached to it.
+    """One aircraft: its body, its initial state and its parts.
 
     E is Earth axes (north, east, down) about the Earth origin Eo, B the aircraft's
     body axes (forward, right, down), Cg its centre of mass.
@@ -87,17 +88,17 @@ class AircraftCfg:
     position_E_Eo: Values = _ZERO
     """Initial position of the Cg, Earth axes [m]; (3,)."""
     angles_E_to_BP1_izyx: Values | None = None
-    """Roll, pitch and yaw at the start [deg]; (3,). Or give R_pas_E_to_BP1."""
+    """Initial roll, pitch and yaw [deg]; (3,). Alternatively R_pas_E_to_BP1."""
     R_pas_E_to_BP1: Values | None = None
-    """The attitude at the start: r_B = R @ r_E; (3, 3)."""
+    """Initial attitude: r_B = R @ r_E; (3, 3)."""
     velocity_E__E: Values = _ZERO
-    """Velocity of the Cg at the start, Earth axes [m/s]; (3,)."""
+    """Initial velocity of the Cg, Earth axes [m/s]; (3,)."""
     omegas_BP1__E: Values | None = None
-    """Angular velocity at the start, body axes [deg/s]; (3,). Or give ang_vel_b."""
+    """Initial angular velocity, body axes [deg/s]; (3,). Alternatively ang_vel_b."""
     roll_pitch_yaw: Values | None = None
-    """The attitude at the start by roll, pitch and yaw [rad]; (3,)."""
+    """Initial roll, pitch and yaw [rad]; (3,)."""
     ang_vel_b: Values | None = None
-    """Angular velocity at the start, body axes [rad/s]; (3,)."""
+    """Initial angular velocity, body axes [rad/s]; (3,)."""
     controls: Mapping[str, ControlCfg] = field(default_factory=dict[str, ControlCfg])
     """Controls by name, such as {"elevator": ControlCfg(range=(-0.4, 0.4))}."""
     parts: str = ""
@@ -108,7 +109,7 @@ class AircraftCfg:
     """Files that the MJCF refers to, by name."""
 
     def spec(self) -> mujoco.MjSpec:
-        """The aircraft's own model."""
+        """Return the aircraft's own model."""
         xml = self.xml()
         try:
             return mujoco.MjSpec.from_string(xml, assets=dict(self.assets))
@@ -119,7 +120,7 @@ class AircraftCfg:
             ) from error
 
     def xml(self) -> str:
-        """The aircraft's own model as MJCF."""
+        """Return the aircraft's own model as MJCF."""
         mass = float(check_mass(as_single(self.mass, "mass")))
         inertia = check_inertia(as_single(self.inertia, "inertia", 3, 3))
         for name in self.sections:
@@ -134,7 +135,7 @@ class AircraftCfg:
         return aircraft_xml(AIRFRAME, mass, inertia, com, parts, sections)
 
     def start(self) -> RigidBodyState:
-        """The state at the start, in Ptera's convention; no batch dimension."""
+        """Return the initial state in Ptera's convention, without batch dimension."""
         rates = only_one(
             "angular velocity",
             omegas_BP1__E=self.omegas_BP1__E,
@@ -154,7 +155,7 @@ class AircraftCfg:
         return RigidBodyState(PTERA, position, self._attitude(), velocity, rates, com)
 
     def _attitude(self) -> Tensor:
-        """R_pas_E_to_BP1 at the start, however it was given; (3, 3)."""
+        """Return the initial R_pas_E_to_BP1 from any of the attitudes; (3, 3)."""
         given = self.roll_pitch_yaw
         angles = only_one(
             "attitude",
@@ -176,12 +177,12 @@ def _degrees(radians: Values, name: str) -> Tensor:
 
 
 def only_one(what: str, **given: Values | None) -> Values | None:
-    """Return the value given under one of several names; two are rejected."""
+    """Return the value given under one of several names; raise if there are two."""
     names = [name for name, values in given.items() if values is not None]
     if len(names) > 1:
         raise InvalidInputError(
             f"The {what} is given twice: by {' and by '.join(names)}. Give one.",
-            name=what,
+            name=names[1],
         )
     return given[names[0]] if names else None
 
@@ -194,7 +195,7 @@ def aircraft_xml(
     parts: str = "",
     sections: Mapping[str, str] | None = None,
 ) -> str:
-    """MJCF of a free body with this mass, inertia about its COM and parts."""
+    """Return MJCF of a free body with a mass, an inertia about its COM and parts."""
     more = "\n".join(
         f"  <{section}>{text}</{section}>" for section, text in (sections or {}).items()
     )
@@ -211,32 +212,30 @@ def aircraft_xml(
 
 
 def inertial_xml(mass: float, inertia: Tensor, com: Tensor) -> str:
-    """The inertial element of a body, to the last digit."""
+    """Return the inertial element of a body in full precision."""
     entries = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
     moments = numbers(tuple(inertia[i, j] for i, j in entries))
     return f'<inertial pos="{numbers(com)}" mass="{mass!r}" fullinertia="{moments}"/>'
 
 
 def numbers(values: Tensor | tuple[Tensor, ...]) -> str:
-    """Numbers as MJCF has them, to the last digit."""
+    """Return values as MJCF text in full precision."""
     return " ".join(repr(float(value)) for value in values)
 
 
 def aircraft_entity(cfg: AircraftCfg) -> EntityCfg:
-    """The aircraft's model and its start, as the scene takes them."""
+    """Return the aircraft's model and initial state as an entity of a scene."""
     if not isinstance(cfg, AircraftCfg):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInputError(
-            f"An aircraft is an AircraftCfg, got {type(cfg).__name__}: try "
+            f"An aircraft must be an AircraftCfg, got {type(cfg).__name__}: use "
             "AircraftCfg(mass=…, inertia=…)."
         )
     try:
         start, spec = convert(cfg.start(), _OWN), cfg.spec()
     except ShapeError as error:
-        raise ShapeError(
+        raise error.with_message(
             f"{error} What differs from world to world is written once it flies: the "
-            'start by set_state(…), masses by sim.expand("body_mass").',
-            name=error.name,
-            shape=error.shape,
+            'start by set_state(…), masses by sim.expand("body_mass").'
         ) from None
     pos, rot, lin_vel, ang_vel = (
         [float(number) for number in part] for part in start.parts
@@ -254,7 +253,7 @@ def fleet_of(
     fleet: Mapping[str, AircraftCfg] | None,
     aircraft: dict[str, Any],
 ) -> Mapping[str, AircraftCfg]:
-    """The aircraft by name, of the one or of the other way to give them."""
+    """Return the aircraft by name, from a fleet or from the arguments of one."""
     if fleet is not None:
         instance_of("fleet", fleet, Mapping)
     if (mass is None) != (inertia is None) or (mass is None) == (not fleet):
@@ -265,7 +264,7 @@ def fleet_of(
     if mass is None or inertia is None:
         if aircraft:
             raise InvalidInputError(
-                f"With a fleet, {min(aircraft)!r} belongs into its AircraftCfg."
+                f"With a fleet, pass {min(aircraft)!r} to the AircraftCfg instead."
             )
         return fleet or {}
     known = tuple(AircraftCfg.__dataclass_fields__)

@@ -21,7 +21,7 @@ from simstate.step.forces.compiled_force import CompiledForce
 
 
 class AircraftWorlds:
-    """The airframe of one aircraft, its controls and the air about it.
+    """The airframe of one aircraft, its controls and the air around it.
 
     Args:
         entity: the aircraft.
@@ -33,11 +33,11 @@ class AircraftWorlds:
         self.entity, self.controls, self.air = entity, controls, air
         self.root = FreeRoot(entity)
         self.turbulence: Turbulence | None = None
-        """The turbulence of the air about it; None: the air has none."""
+        """The turbulence around it; None if there is none."""
         self._memo: tuple[Tensor, FlightState] | None = None
 
     def state(self, t: Tensor | None = None) -> FlightState:
-        """Return the state at a time [s]; None: the present one of each world."""
+        """Return the state at a time [s]; None: the current one of each world."""
         root, controls, turbulence = self.root, self.controls, self.turbulence
         body, wind = root.compiled, self.air.steady_wind
         if body is not None and wind is not None and turbulence is None:
@@ -69,7 +69,7 @@ class AircraftWorlds:
         return known[1]
 
     def compiled(self, model: object) -> CompiledForce | None:
-        """Return a load model for the compiled core; None: Python evaluates it."""
+        """Return a load model for the compiled core; None if Python evaluates it."""
         air, controls = self.air.compiled(), self.controls
         is_free = self.root.compiled is not None
         if not isinstance(model, CompilableLoad) or air is None or not is_free:

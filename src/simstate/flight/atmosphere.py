@@ -29,11 +29,11 @@ EARTH_RADIUS = 6356766.0
 GRAVITY = 9.80665
 """Gravity of the standard [m/s²]."""
 GAS_CONSTANT = 8314.32
-"""R*, of the standard [J/(kmol·K)]."""
+"""Gas constant R* of the standard [J/(kmol·K)]."""
 MOLAR_MASS = 28.9644
-"""M₀, of air below 80 km [kg/kmol]."""
+"""Molar mass M₀ of air below 80 km [kg/kmol]."""
 HEAT_RATIO = 1.4
-"""γ of air."""
+"""Ratio of specific heats γ of air."""
 HYDROSTATIC = GRAVITY * MOLAR_MASS / GAS_CONSTANT
 """g₀ M₀ / R* [K/m]."""
 
@@ -89,15 +89,15 @@ class AirState:
     """The state of the air at points; each of one shape."""
 
     temperature: Tensor
-    """[K]."""
+    """Temperature [K]."""
     pressure: Tensor
-    """[Pa]."""
+    """Pressure [Pa]."""
     density: Tensor
-    """[kg/m³]."""
+    """Density [kg/m³]."""
 
     @property
     def speed_of_sound(self) -> Tensor:
-        """√(γ p / ρ) [m/s]; above 86 km it stands for little."""
+        """Speed of sound √(γ p / ρ) [m/s]; not meaningful above 86 km."""
         return (HEAT_RATIO * self.pressure / self.density).sqrt()
 
     @property
@@ -116,7 +116,7 @@ class Atmosphere(Protocol):
         ...
 
     def at(self, altitude: Tensor) -> AirState:
-        """The air at altitudes [m]; (..., num_envs)."""
+        """Return the state of the air at altitudes [m]; (..., num_envs)."""
         ...
 
 
@@ -128,12 +128,12 @@ class StandardAtmosphere:
     (within 2 % of it between them), and beyond 1000 km the last exponential is used.
 
     Args:
-        altitude: which altitude `at` is given: "geometric", above sea level, or
-            "geopotential", which the standard's layers are in (11 km geopotential are
-            11.019 km geometric).
-        temperature_offset: added to the temperature at the same pressure, as a hot or
-            cold day has it [K]; a number or (num_envs,).
-        density_factor: what the density is multiplied by; a number or (num_envs,).
+        altitude: the kind of altitude passed to `at`: "geometric", above sea level, or
+            "geopotential", in which the standard defines its layers (11 km geopotential
+            are 11.019 km geometric).
+        temperature_offset: added to the temperature at the same pressure, for a hot or
+            cold day [K]; a number or (num_envs,).
+        density_factor: a factor of the density; a number or (num_envs,).
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class StandardAtmosphere:
 
     @property
     def above(self) -> Tensor:
-        """From 86 km on: altitude [m], logarithm of the density [kg/m³]; (n, 2)."""
+        """Above 86 km: altitude [m] and logarithm of the density [kg/m³]; (n, 2)."""
         return self._upper.cpu()[:, [0, 2]]
 
     def compiled(self) -> AtmosphereForm | None:
@@ -200,13 +200,13 @@ class StandardAtmosphere:
 
 
 class ExponentialAtmosphere:
-    """ρ = density · exp(−(altitude − base) / scale_height), at one temperature.
+    """Isothermal air: ρ = density · exp(−(altitude − base) / scale_height).
 
     Args:
-        density: at the base [kg/m³]; a number or (num_envs,), as all of them.
-        scale_height: [m].
+        density: at the base [kg/m³]; a number or (num_envs,), as all arguments.
+        scale_height: the scale height [m].
         base: altitude at which the density is given [m].
-        temperature: [K].
+        temperature: the constant temperature [K].
     """
 
     def __init__(
@@ -245,17 +245,17 @@ class ExponentialAtmosphere:
 
 
 def geopotential_altitude(geometric: Tensor) -> Tensor:
-    """The geopotential altitude [m] of a geometric one [m]."""
+    """Return the geopotential altitude [m] of a geometric one [m]."""
     return EARTH_RADIUS * geometric / (EARTH_RADIUS + geometric)
 
 
 def geometric_altitude(geopotential: Tensor) -> Tensor:
-    """The geometric altitude [m] of a geopotential one [m]."""
+    """Return the geometric altitude [m] of a geopotential one [m]."""
     return EARTH_RADIUS * geopotential / (EARTH_RADIUS - geopotential)
 
 
 def _base_pressures() -> Tensor:
-    """The pressures at the bases of the layers [Pa]; (7,)."""
+    """Return the pressures at the bases of the layers [Pa]; (7,)."""
     pressures = [101325.0]
     layers = [[float(x) for x in layer] for layer in LAYERS]
     for (low, warmth, gradient), (high, _, _) in itertools.pairwise(layers):
@@ -269,7 +269,7 @@ def _base_pressures() -> Tensor:
 
 
 def _low(geometric: Tensor, pressures: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Temperature, pressure and density to 86 km, by geometric altitude [m]."""
+    """Return temperature, pressure and density up to 86 km geometric altitude [m]."""
     height = geopotential_altitude(geometric)
     layers = LAYERS.to(height.device)
     layer = _interval(height, layers[1:, 0])
@@ -287,7 +287,7 @@ def _low(geometric: Tensor, pressures: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _mass_ratio(geometric: Tensor) -> Tensor:
-    """M/M₀ up to 86 km."""
+    """Return M/M₀ up to 86 km."""
     table = MASS_RATIO.to(geometric.device)
     place = ((geometric - 80e3) / 500.0).clamp(0.0, 12.0)
     left = place.floor().clamp(max=11.0)
@@ -296,7 +296,7 @@ def _mass_ratio(geometric: Tensor) -> Tensor:
 
 
 def _high(geometric: Tensor, table: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Temperature, pressure and density from 86 km on, by geometric altitude [m]."""
+    """Return temperature, pressure and density above 86 km geometric altitude [m]."""
     right = _interval(geometric, table[:, 0])
     index = right.clamp(1, len(table) - 1) - 1
     low, high = table[index], table[index + 1]
@@ -307,7 +307,7 @@ def _high(geometric: Tensor, table: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _high_temperature(z: Tensor) -> Tensor:
-    """The kinetic temperature [K] from 86 km on; z is the geometric altitude [km]."""
+    """Return the kinetic temperature [K] above 86 km; z: geometric altitude [km]."""
     ellipse = 263.1905 - 76.3232 * (1 - ((z - 91.0) / 19.9429) ** 2).clamp(min=0).sqrt()
     radius = EARTH_RADIUS / 1e3
     lifted = (z - 120.0) * (radius + 120.0) / (radius + z)
@@ -318,5 +318,5 @@ def _high_temperature(z: Tensor) -> Tensor:
 
 
 def _interval(x: Tensor, points: Tensor) -> Tensor:
-    """Return the number of the rising points that are ≤ x."""
+    """Return the number of the ascending points that are ≤ x."""
     return torch.bucketize(x.contiguous(), points.contiguous(), right=True)

@@ -25,7 +25,7 @@ _NOTHING = (np.zeros(0), np.zeros(0))
 
 
 class Controls:
-    """The controls of one aircraft: actuators that move nothing by themselves."""
+    """The controls of one aircraft: actuators that apply no force themselves."""
 
     def __init__(self, sim: Simulation, entity: Entity, names: Sequence[str]) -> None:
         self.sim = sim
@@ -52,12 +52,12 @@ class Controls:
         self._slots = (ledger["act"], ledger["ctrl"])
 
     def present(self) -> tuple[Tensor, Tensor]:
-        """MuJoCo's act and ctrl, live; (num_envs, …) each."""
+        """Return MuJoCo's act and ctrl, live; (num_envs, …) each."""
         act, ctrl = self._slots
         return act.tensor, ctrl.tensor
 
     def take(self) -> tuple[Array, Array]:
-        """Copies of act and ctrl, if there are controls; (num_envs, …) each."""
+        """Return copies of act and ctrl; (num_envs, …) each, empty without controls."""
         if not self.names:
             return _NOTHING
         act, ctrl = (slot.array for slot in self._slots)
@@ -77,7 +77,7 @@ class Controls:
         return float(low), float(high)
 
     def column(self, name: str) -> int:
-        """The column of ctrl that is a control's command."""
+        """Return the column of a control's command in ctrl."""
         return self._ctrl[self._index(name)]
 
     def _index(self, name: str) -> int:
@@ -107,7 +107,7 @@ class Controls:
         }
 
     def _command(self, k: int, ctrl: Tensor) -> Tensor:
-        """The command within its range; (num_envs,)."""
+        """Return the command, clipped to its range; (num_envs,)."""
         low, high = self._range[k]
         return ctrl[:, self._ctrl[k]].clamp(low, high)
 

@@ -1,4 +1,4 @@
-"""FlightState: the state of an aircraft, and of the air about it, at one instant."""
+"""FlightState: the state of an aircraft and of the air around it at one instant."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class FlightState:
-    """An aircraft in all worlds at one instant; shapes begin with (num_envs,).
+    """An aircraft in all worlds at one instant; the first dimension is num_envs.
 
     E is Earth axes and the Earth frame, Eo its origin, BP1 the aircraft's own body
-    axes; these names are those of the free-flight document, with angles in degrees.
-    In addition there are plain names (`ang_vel_b`, `alpha`, …), with angles in radians.
-    A recorded one has the instants in front: (num_states, num_envs, …).
+    axes; these names are Ptera Software's, with angles in degrees. In addition there
+    are plain names (`ang_vel_b`, `alpha`, …), with angles in radians. A recorded state
+    has the instants as its first dimension: (num_states, num_envs, …).
     """
 
     position_E_Eo: Tensor
@@ -51,7 +51,7 @@ class FlightState:
     control_rates: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
     """Rates of the controls with a lag [unit/s]; (…)."""
     air: Air | AirSample | None = field(default=None, repr=False, compare=False)
-    """The air that it flies in, or what was taken of it."""
+    """The air that it flies in, or a sample of it."""
 
     @property
     def R_pas_BP1_to_E(self) -> Tensor:
@@ -107,12 +107,12 @@ class FlightState:
 
     @cached_property
     def air_vel_b(self) -> Tensor:
-        """Velocity of the Cg against the air, body axes [m/s]; (…, 3)."""
+        """Velocity of the Cg relative to the air, body axes [m/s]; (…, 3)."""
         return apply(self.R_pas_E_to_BP1, self.velocity_E__E - self.wind_e)
 
     @property
     def air_ang_vel_b(self) -> Tensor:
-        """Angular velocity against the air, body axes [rad/s]; (…, 3)."""
+        """Angular velocity relative to the air, body axes [rad/s]; (…, 3)."""
         return self.ang_vel_b - self.gust_ang_vel_b
 
     @cached_property
@@ -122,12 +122,12 @@ class FlightState:
 
     @property
     def alpha(self) -> Tensor:
-        """Angle of attack against the air, atan2(w, u) [rad]; (…)."""
+        """Angle of attack relative to the air, atan2(w, u) [rad]; (…)."""
         return wind_angles(self.air_vel_b, "stevens", "rad")[0]
 
     @property
     def beta(self) -> Tensor:
-        """Sideslip against the air, asin(v/V) [rad]; (…)."""
+        """Sideslip angle relative to the air, asin(v/V) [rad]; (…)."""
         return wind_angles(self.air_vel_b, "stevens", "rad")[1]
 
     @property
@@ -137,7 +137,7 @@ class FlightState:
 
     @property
     def air_state(self) -> AirState:
-        """Temperature, pressure and density of the air about it; (…) each."""
+        """Temperature, pressure and density of the air at the Cg; (…) each."""
         return self._sample.state
 
     @property
@@ -147,20 +147,20 @@ class FlightState:
 
     @property
     def dynamic_pressure(self) -> Tensor:
-        """½ ρ V² against the air [Pa]; (…)."""
+        """Dynamic pressure ½ ρ V², with the airspeed V [Pa]; (…)."""
         return 0.5 * self.density * self.airspeed.square()
 
     @property
     def mach(self) -> Tensor:
-        """Mach number against the air; (…)."""
+        """Mach number of the airspeed; (…)."""
         return self.airspeed / self.air_state.speed_of_sound
 
     def wind_angles(self, definition: Definition = "stevens") -> tuple[Tensor, Tensor]:
-        """Angle of attack and sideslip against the air [deg]; (…)."""
+        """Return angle of attack and sideslip relative to the air [deg]; (…)."""
         return wind_angles(self.air_vel_b, definition)
 
     def __getitem__(self, index: int | slice | Tensor) -> FlightState:
-        """Some worlds, or, of a recorded one, some instants."""
+        """Return some worlds or, of a recorded state, some instants."""
         parts: dict[str, Any] = {
             f.name: _pick(getattr(self, f.name), index)
             for f in fields(FlightState)[:-1]
@@ -174,18 +174,18 @@ class FlightState:
             return self.air
         if self.air is None:
             raise InvalidInputError(
-                "This state has no air: take one from FreeFlight.get_state(), or make "
-                "it with air=."
+                "This state has no air: use one of FreeFlight.get_state(), or create "
+                "it with air=…."
             )
         place = self.position_E_Eo
         return AirSample(self.air.altitude(place), self.air.at(place))
 
 
 class Taken(NamedTuple):
-    """Source of a state, in NumPy's memory; copies."""
+    """Source of a state, as copies in NumPy arrays."""
 
     motion: Array
-    """As `free_bodies.describe` has it; (num_envs, 18)."""
+    """The result of `free_bodies.describe`; (num_envs, 18)."""
     time: Array | Tensor
     wind_e: Array
     controls: Controls
@@ -197,12 +197,12 @@ class Taken(NamedTuple):
 class TakenState(FlightState):
     """A FlightState whose tensors are created when they are read.
 
-    With few worlds making them all costs more than a step.
+    With few worlds, creating all of them costs more than a step.
     """
 
     @staticmethod
     def of(taken: Taken, air: Air) -> TakenState:
-        """The state of what was taken."""
+        """Return the state of a source."""
         state = object.__new__(TakenState)
         state.__dict__.update(_taken=taken, air=air)
         return state
@@ -238,15 +238,15 @@ _MAKERS: dict[str, Callable[[Taken], object]] = {
 
 @dataclass(frozen=True)
 class AirSample:
-    """Altitude and air of some of the worlds."""
+    """Altitude and state of the air of some worlds."""
 
     altitude: Tensor
-    """Above sea level [m]."""
+    """Altitude above sea level [m]."""
     state: AirState
     """The air there."""
 
     def __getitem__(self, index: int | slice | Tensor) -> AirSample:
-        """Some worlds or instants."""
+        """Return some worlds or instants."""
         air = self.state
         parts = (air.temperature[index], air.pressure[index], air.density[index])
         return AirSample(self.altitude[index], AirState(*parts))
@@ -261,7 +261,7 @@ def _pick(
 
 
 def record(states: list[FlightState]) -> FlightState:
-    """States one after the other, instants first."""
+    """Return states as one, with the instants as its first dimension."""
     parts: dict[str, Any] = {
         f.name: _stack([getattr(state, f.name) for state in states])
         for f in fields(FlightState)[:-1]

@@ -1,8 +1,8 @@
 """The description by which loads on an aircraft run in the compiled core.
 
-The table of `engine/core/flight.h` holds what all worlds share: atmosphere, wind field,
-controls, and the coefficients of one load model. Numbers that differ by world, or that
-users write, are parameters next to it.
+The table of `engine/core/flight.h` holds the data shared by all worlds: atmosphere,
+wind field, controls, and the coefficients of one load model. Values that differ by
+world, or that users write, are parameters in addition to it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from simstate.flight.table import Table
 from simstate.step.forces.compiled_force import CompiledForce
 
 _HEAD = 8
-"""Numbers of a table before its parts."""
+"""Length of the head of a table, before its parts."""
 _MAX_AXES, _MAX_CONTROLS = 6, 64
 
 
@@ -30,14 +30,14 @@ class FlightTable:
     numbers: list[float] = field(default_factory=list[float])
     """All numbers so far."""
     live: list[tuple[int, Tensor]] = field(default_factory=list[tuple[int, Tensor]])
-    """Tensors whose values are copied again when they are written: where, and which."""
+    """Tensors that are copied again after they are written, with their indices."""
 
     def add(self, *numbers: float) -> None:
         """Append numbers."""
         self.numbers += [float(x) for x in numbers]
 
     def add_part(self, part: FlightTable) -> int:
-        """Append another part; return where it starts."""
+        """Append another part; return its first index."""
         first = len(self.numbers)
         self.live += [(first + start, values) for start, values in part.live]
         self.numbers += part.numbers
@@ -46,8 +46,8 @@ class FlightTable:
     def add_grid(self, table: Table, variables: Sequence[str]) -> bool:
         """Append a table over some of these variables.
 
-        False: the core cannot interpolate it, a variable is not known, or a subclass
-        computes something else.
+        Return False if the core cannot interpolate it, a variable is unknown, or a
+        subclass computes something else.
         """
         is_known = all(name in variables for name in table.variables)
         if type(table).__call__ is not Table.__call__:
@@ -75,7 +75,7 @@ class AtmosphereForm:
     """An atmosphere as the core evaluates it."""
 
     numbers: Sequence[Tensor | float]
-    """Four numbers by world."""
+    """Four values by world."""
     table: FlightTable | None = None
     """The layers of the standard atmosphere; None: an exponential."""
 
@@ -88,7 +88,7 @@ class AirForm:
     """Elevation of the Earth origin [m]; (num_envs,)."""
     atmosphere: AtmosphereForm
     wind: Tensor | None
-    """Steady, Earth axes [m/s]; (num_envs, 3). None: a field."""
+    """Steady wind, Earth axes [m/s]; (num_envs, 3). None: a field."""
     field: FlightTable | None = None
     """The wind as a grid over time, north, east and height."""
 
@@ -99,13 +99,13 @@ class LoadForm:
 
     kind: core.LoadKind
     numbers: Sequence[Tensor | float]
-    """Live numbers by world, in the order of flight.h."""
+    """Live values by world, in the order of flight.h."""
     table: FlightTable
 
 
 @dataclass(frozen=True, eq=False)
 class AircraftForm:
-    """The aircraft that load models describe themselves for."""
+    """The aircraft, for which load models are compiled."""
 
     body: int
     """Id of the airframe in the model."""
@@ -114,10 +114,10 @@ class AircraftForm:
     rows: Sequence[Sequence[float]]
     """Rows of controls: address in act (−1: none), index in ctrl, range, lag [s]."""
     variables: Sequence[str]
-    """Names of what coefficients may depend on, the controls last."""
+    """Names of the variables of coefficients, the controls last."""
 
     def force(self, air: AirForm, load: LoadForm) -> CompiledForce | None:
-        """Return the force on the airframe; None: the core does not take it."""
+        """Return the force on the airframe, or None if the core cannot evaluate it."""
         if len(self.controls) > _MAX_CONTROLS:
             return None
         table, atmosphere = FlightTable(), air.atmosphere
@@ -144,7 +144,7 @@ class AircraftForm:
 
 
 def as_list(values: Tensor) -> list[float]:
-    """Return all numbers of a tensor, one after the other."""
+    """Return all elements of a tensor as a flat list."""
     return cast("list[float]", values.cpu().flatten().tolist())  # pyright: ignore[reportUnknownMemberType]
 
 

@@ -1,4 +1,4 @@
-"""FreeFlight: aircraft in Earth axes, with loads that follow from their state."""
+"""FreeFlight: aircraft in Earth axes, with loads that depend on their state."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from simstate.base.checks import instance_of
+from simstate.base.checks import check_called_as, instance_of, number
 from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.base.ids import Ids, Values
 from simstate.engine import EngineCfg
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
     from simstate.step.divergence import OnDivergence
 
 STANDARD_GRAVITY = 9.80665
-"""[m/s²]."""
+"""Standard gravity [m/s²]."""
 
 INTEGRATORS = OPTION_WORDS["integrator"]
 """MuJoCo's own integrators by their names in MJCF."""
 
 TRUE_RK4 = RK4(attitude="lie")
-"""Default integrator: of fourth order, attitude included."""
+"""Default integrator: fourth order, including the attitude."""
 
 _PLAIN = (("body", "com", "stevens"), ("earth", "com", "stevens"))
-"""Axes, point and definition of the loads that the compiled core takes."""
+"""Axes, point and definition of the loads that the compiled core supports."""
 
 _GROUND = """<mujoco><worldbody>
 <geom name="ground" type="plane" size="0 0 1" quat="0 1 0 0"/>
@@ -63,33 +63,33 @@ class FreeFlight:
     """One aircraft, or several in one world, in `num_envs` worlds.
 
     MuJoCo's world is Earth axes E: north, east, down. Gravity is applied once, by
-    MuJoCo itself, as (0, 0, +gravity) in E: loads must not hold the weight. Where they
-    do, as Ptera Software's do, give `gravity=0`.
+    MuJoCo itself, as (0, 0, +gravity) in E: loads must not include the weight. If they
+    do, as in Ptera Software, pass `gravity=0`.
 
-    Cg and body axes are those of the airframe; parts that move have their own.
+    Cg and body axes are those of the airframe; moving parts have their own.
 
     Args:
-        mass: of the airframe [kg].
-        inertia: about its centre of mass, body axes [kg·m²]; (3, 3).
+        mass: mass of the airframe [kg].
+        inertia: inertia about its centre of mass, body axes [kg·m²]; (3, 3).
         num_envs: the number of worlds.
         fleet: several aircraft by name, instead of the one of mass and inertia.
         timestep: the time step [s].
         integrator: a scheme of `simstate.integrate`, which evaluates load models at
-            each of its stages; or by name one of MuJoCo's own ("RK4", "Euler",
-            "implicit", "implicitfast"), over whose steps loads are held as they were
-            at the start, and whose RK4 is of second order in attitude.
+            each of its stages; or the name of one of MuJoCo's ("RK4", "Euler",
+            "implicit", "implicitfast"), which hold the loads of the start of a step,
+            and whose RK4 is of second order in attitude.
         gravity: along E's +z [m/s²].
-        coupling: lets the loads of `add_load` agree with the motion at the end of each
-            step, over which they are held: for wings and hulls that are light against
-            the air or water they move. None: loads are evaluated as above.
+        coupling: iterates the loads of `add_load`, which are held over each step, until
+            they agree with the motion at its end: for wings and hulls that are light
+            compared with the moved air or water. None: loads are evaluated as above.
         air: the atmosphere and its wind; None: the US Standard Atmosphere 1976, still.
-        ground: whether there is a plane at z = 0 to land on.
+        ground: True for a plane at z = 0 to land on.
         engine: as in Simulation, as are the next four.
-        device: where tensors are.
-        on_divergence: what a step does with a world that goes bad.
-        seed: of the worlds' random numbers.
+        device: the device of the tensors.
+        on_divergence: "raise" or "mask" worlds that diverge.
+        seed: the seed of the worlds' random numbers.
         first_world: the global id of the first world.
-        aircraft: everything else about the one aircraft; see `AircraftCfg`.
+        aircraft: further arguments of the single aircraft; see `AircraftCfg`.
     """
 
     def __init__(
@@ -127,15 +127,15 @@ class FreeFlight:
         if ground:
             if "ground" in entities:
                 raise InvalidInputError(
-                    "An aircraft is called 'ground', as the ground itself is: give it "
-                    "another name."
+                    "The name 'ground' is reserved for the ground plane: give the "
+                    "aircraft another name."
                 )
             entities["ground"] = EntityCfg(model=_GROUND)
         scene = SceneCfg(
             entities=entities,
             ground=False,
             timestep=timestep,
-            gravity=(0.0, 0.0, gravity),
+            gravity=(0.0, 0.0, number("gravity", gravity, unit="m/s²")),
             options=options,
         )
         scheme = None if isinstance(integrator, str) else integrator
@@ -157,15 +157,15 @@ class FreeFlight:
             instance_of("coupling", coupling, Strong)
         self._strong = coupling
         self.coupling: CoupledStepper | None = None
-        """Iterations and residual of the last step; None: no load is coupled."""
+        """Iterations and residual of the last step; None if no load is coupled."""
 
     @property
     def air(self) -> Air:
-        """The air that all of them fly in; its parameters may be written."""
+        """The air of all aircraft; its parameters may be written."""
         return self._air
 
     def get_state(self, aircraft: str | None = None) -> FlightState:
-        """An aircraft in all worlds, every part of one instant, whatever integrates."""
+        """Return an aircraft's state in all worlds, all of it at the same instant."""
         return self._flown(aircraft).state()
 
     def set_state(
@@ -213,18 +213,17 @@ class FreeFlight:
     ) -> None:
         """Set the held load on a link: forces [N] at `point`, moments about it [N·m].
 
-        Shapes (num_envs, 3), or (3,) for all worlds. The load is taken to Earth axes at
-        the present attitude and stays so until it is overwritten or the world is reset;
-        one that turns with the aircraft is a load model: see `add_load`. Axes are the
-        body's unless others are named, as in `Load`; `definition` settles how wind axes
-        lie about the velocity.
+        Shapes (num_envs, 3), or (3,) for all worlds. The load is converted to Earth
+        axes at the current attitude and held until it is overwritten or the world is
+        reset; for a load that rotates with the aircraft use `add_load`. The default
+        axes are the body's, as in `Load`; `definition` is that of the wind axes.
         """
         flown = self._flown(aircraft)
         entity, root = flown.entity, flown.root.compiled
         link = entity.body_names[0] if body is None else body
         is_plain = body is None and _is_plain(axes, point, definition)
         if is_plain and root is not None and root.hold(forces, moments, axes == "body"):
-            return  # else `resolve` says what is wrong, or takes it
+            return  # else `resolve` checks and converts the load
         load = Load(
             force=forces, moment=moments, axes=axes, point=point, body=link,
             definition=definition,
@@ -242,11 +241,8 @@ class FreeFlight:
         its start. With `coupling` it is evaluated at the end of each step, which is
         repeated until the loads agree. It adds to the loads held by `apply_loads`.
         """
-        if not callable(model):
-            raise InvalidInputError(
-                f"A load model is a function of (t, state), got {model!r}. A constant "
-                "load is given with apply_loads."
-            )
+        what = "A load model (a constant load: apply_loads)"
+        check_called_as(what, model, "t", "state", name="model")
         flown = self._flown(aircraft)
         attach = getattr(model, "attach", None)
         if attach is not None:
@@ -258,17 +254,17 @@ class FreeFlight:
             self.coupling = self.sim.add_coupled_force(force, self._strong)
 
     def mean_acceleration(self, aircraft: str | None = None) -> tuple[Tensor, Tensor]:
-        """Mean acceleration over a coupled step: Earth axes [m/s²], body axes [rad/s²].
+        """Return the mean linear and angular acceleration over a coupled step.
 
-        Linear and angular, of the airframe's origin and axes, over the step that is
-        being coupled or the last one; (num_envs, 3) each. Load models of added mass
+        Of the airframe's origin, Earth axes [m/s²], and body axes [rad/s²], over the
+        current or the last coupled step; (num_envs, 3) each. Load models of added mass
         read it.
         """
         entity = self._flown(aircraft).entity
         if self.coupling is None:
             raise InvalidInputError(
-                "mean_acceleration is that of a coupled step: create the FreeFlight "
-                "with coupling=Strong() and add a load."
+                "mean_acceleration needs a coupled step: create the FreeFlight with "
+                "coupling=Strong() and add a load."
             )
         dof = int(self.sim.model.body_dofadr[entity.index.bodies.ids[0]])
         mean = self.coupling.mean_acc
@@ -277,15 +273,15 @@ class FreeFlight:
     def add_turbulence(
         self, turbulence: Turbulence, aircraft: str | None = None
     ) -> None:
-        """Make the air about an aircraft turbulent; needs a stochastic integrator.
+        """Add turbulence around an aircraft; needs a stochastic integrator.
 
-        Its velocity adds to the wind, its angular velocity is in `air_ang_vel_b`.
+        Its velocity is added to the wind, its angular velocity is in `air_ang_vel_b`.
         """
         flown = self._flown(aircraft)
         entity = flown.entity
         if flown.turbulence is not None:
             raise InvalidInputError(
-                f"The air about {entity.name!r} is turbulent already.", name=entity.name
+                f"{entity.name!r} already has a turbulence.", name=entity.name
             )
 
         def conditions() -> tuple[Tensor, Tensor]:
@@ -308,7 +304,7 @@ class FreeFlight:
     ) -> None:
         """Command controls by name, each in its own unit; a number, or shape (n,).
 
-        Positions follow by each control's lag; with `settled` they are there at once.
+        Positions follow with each control's lag; with `settled` they are set at once.
         """
         self._flown(aircraft).controls.write(commands, env_ids, settled)
 
@@ -319,7 +315,7 @@ class FreeFlight:
         return self._flown(aircraft).controls.range(name)
 
     def control_column(self, name: str, aircraft: str | None = None) -> int:
-        """The column of `sim.data.ctrl` that is a control's command."""
+        """Return the column of a control's command in `sim.data.ctrl`."""
         return self._flown(aircraft).controls.column(name)
 
     def step(self, n: int = 1) -> None:
@@ -327,9 +323,9 @@ class FreeFlight:
         self.sim.step(n)
 
     def fly(self, n: int, every: int = 1, aircraft: str | None = None) -> FlightState:
-        """Step n times and return the states on the way, the first included.
+        """Step n times and return the states in between, including the first.
 
-        One state in `every` steps is kept: shapes (1 + n // every, num_envs, …).
+        A state is kept after `every` steps: shapes (1 + n // every, num_envs, …).
         """
         if n < 1 or every < 1 or n % every:
             raise InvalidInputError(
@@ -346,20 +342,20 @@ class FreeFlight:
         self.sim.reset(env_ids)
 
     def save_state(self) -> Snapshot:
-        """Return everything that all worlds need to continue exactly."""
+        """Return the complete state of all worlds, to continue exactly."""
         return self.sim.snapshot()
 
     def restore_state(self, saved: Snapshot) -> None:
-        """Go back to a saved state, as often as wanted: it is not used up."""
+        """Restore a saved state; it may be restored any number of times."""
         self.sim.restore(saved)
 
     def resolve_name(self, aircraft: str | None) -> str:
-        """The name of an aircraft, checked; None is for the only one."""
+        """Return the checked name of an aircraft; None: the only one."""
         if aircraft is None and len(self.aircraft) == 1:
             return next(iter(self.aircraft))
         if aircraft is None:
             raise InvalidInputError(
-                f"There are {len(self.aircraft)} aircraft: say which one is meant, "
+                f"There are {len(self.aircraft)} aircraft: name one, such as "
                 f"aircraft={next(iter(self.aircraft))!r}. Known: "
                 f"{', '.join(self.aircraft)}.",
                 name="aircraft",
@@ -369,7 +365,7 @@ class FreeFlight:
         return aircraft
 
     def _flown(self, aircraft: str | None) -> AircraftWorlds:
-        """Return an aircraft in all worlds; None is for the only one."""
+        """Return an aircraft in all worlds; None: the only one."""
         return self._fleet[self.resolve_name(aircraft)]
 
 

@@ -1,7 +1,7 @@
-"""FreeRoot: where an aircraft is, how it moves and what it is held by, for any worlds.
+"""FreeRoot: position, motion and held loads of an aircraft in all worlds.
 
-The compiled core has it in one call. Without it, and for roots that are not free, it is
-a conversion between conventions, which takes some hundred calls of torch's.
+The compiled core computes them in one call. Without it, and for roots that are not
+free, a conversion between conventions takes some hundred calls of torch.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class FreeBody:
     """A body with a free joint in all worlds, by the compiled core.
 
     Args:
-        physics: the worlds.
-        core: the same in the core.
+        worlds: the worlds.
+        core: the worlds in the core.
         body: the id of the body in the model.
         q: the address of its joint in qpos.
         v: the address of its joint in qvel.
@@ -49,7 +49,7 @@ class FreeBody:
         self._time = core.state[:, worlds.engine.columns["time"].start]
 
     def describe(self) -> Array:
-        """Its motion, as `free_bodies.describe` has it; (num_envs, 18), a copy."""
+        """Return the result of `free_bodies.describe`; (num_envs, 18), a copy."""
         self._worlds.fresh.ensure(Stage.STATE, None, "the motion of a free body")
         engine = self._worlds.engine
         if self._com[0] != engine.num_differing:
@@ -58,14 +58,14 @@ class FreeBody:
         return free_bodies.describe(self._qpos, self._qvel, self._com[1])
 
     def times(self) -> Array:
-        """The time of each world [s], of what was described last; (num_envs,)."""
+        """Return the time of each world [s]; (num_envs,), a copy."""
         return self._time.copy()
 
     def hold(self, force: Values, moment: Values, turned: bool) -> bool:
         """Hold a load on it: a force at the COM [N] and a moment about it [N·m].
 
-        Along its own axes if `turned`, else along the world's; (3,), (1, 3) or
-        (num_envs, 3). False: the numbers are none that it takes, and it did nothing.
+        Along body axes if `turned`, else along the world's; (3,), (1, 3) or
+        (num_envs, 3). Return False, without effect, if the values must be checked.
         """
         count = len(self._qpos)
         forces, moments = _vectors(force, count), _vectors(moment, count)
@@ -88,14 +88,14 @@ class FreeRoot:
         worlds, index = worlds_of(entity), entity.index
         core = worlds.engine.compiled
         self.compiled: FreeBody | None = None
-        """The same by the core; None: it is not in use, or the root is not free."""
+        """The body in the core; None if it is not in use or the root is not free."""
         if core is not None and index.base == "free":
             k = index.free_body_ids.index(index.root_body_id)
             q, v = index.free_qpos_adr[k], index.free_dof_adr[k]
             self.compiled = FreeBody(worlds, core, index.root_body_id, q, v)
 
     def read(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Position of the Cg, attitude, velocity and rates, as in FlightState; copies.
+        """Return copies of the Cg's position, attitude, velocity and angular velocity.
 
         Shapes (num_envs, 3), (num_envs, 3, 3), (num_envs, 3), (num_envs, 3).
         """
@@ -111,7 +111,7 @@ class FreeRoot:
         )
 
     def time(self) -> Tensor:
-        """The time of each world [s], of what was read last; (num_envs,), a copy."""
+        """Return the time of each world [s]; (num_envs,), a copy."""
         if self.compiled is None:
             return worlds_of(self._entity).engine.field("time").clone()
         return _tensor(self.compiled.times())

@@ -23,7 +23,7 @@ from simstate.world.worlds import worlds_of
 NamedPoint: TypeAlias = Literal["com", "origin"]
 
 DEFAULT_AXES: FlightAxes = "body"
-"""The axes of a load that says nothing of them."""
+"""The default axes of a load."""
 
 _ZERO = (0.0, 0.0, 0.0)
 
@@ -33,16 +33,16 @@ class Load:
     """A force at a point and a moment about it, in any axes; (num_envs, 3) or (3,)."""
 
     force: Values = _ZERO
-    """[N]."""
+    """Force [N]."""
     moment: Values = _ZERO
-    """About `point` [N·m]."""
+    """Moment about `point` [N·m]."""
     axes: FlightAxes = DEFAULT_AXES
     """The axes of both: earth, body, geometry, wind or stability. Wind and stability
-    axes lie along the velocity against the air."""
+    axes are aligned with the velocity relative to the air."""
     point: NamedPoint | Values = "com"
     """Point of application: "com", "origin", or from the origin in body axes [m]."""
     body: str = AIRFRAME
-    """The link that it acts on; its origin, COM and body axes are then meant."""
+    """The link that it acts on, whose origin, COM and body axes are used."""
     definition: Definition = "stevens"
     """Definition of wind axes; see `simstate.math.conventions.wind_angles`."""
 
@@ -53,27 +53,27 @@ LoadModel: TypeAlias = "Callable[[Tensor, FlightState], Load | Iterable[Load]]"
 
 @dataclass(frozen=True)
 class Wrench:
-    """A load as MuJoCo takes it: at the COM of a link, world axes."""
+    """A load in MuJoCo's form: at the COM of a link, world axes."""
 
     body_id: int
     """The link's id within the entity."""
     force_E: Tensor
-    """[N]; (num_envs, 3)."""
+    """Force, Earth axes [N]; (num_envs, 3)."""
     moment_E_com: Tensor
-    """About the link's COM [N·m]; (num_envs, 3)."""
+    """Moment about the link's COM, Earth axes [N·m]; (num_envs, 3)."""
 
     @property
     def link(self) -> slice:
-        """The link alone, as ids within the entity."""
+        """The link as a slice of ids within the entity."""
         return slice(self.body_id, self.body_id + 1)
 
 
 def resolve(load: Load, entity: Entity, state: FlightState) -> Wrench:
-    """The load in Earth axes about the COM of its link, at the state's instant."""
+    """Return the load in Earth axes about the COM of its link, at a state."""
     if not isinstance(load, Load):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInputError(
-            f"A load model returns a Load or several, got {type(load).__name__}: try "
-            "Load(force=…, moment=…, axes='body', point='com')."
+            f"A load model must return one Load or several, got {type(load).__name__}: "
+            "return Load(force=…, moment=…, axes='body', point='com')."
         )
     one_of("flight axes", load.axes, get_args(FlightAxes))
     one_of("definition of the wind angles", load.definition, get_args(Definition))
@@ -100,7 +100,7 @@ def _vectors(values: Values, name: str, like: Tensor) -> Tensor:
 
 
 def _rot_eb(entity: Entity, state: FlightState, body_id: int) -> Tensor:
-    """From the link's axes to Earth axes; (num_envs, 3, 3)."""
+    """Return the rotation from the link's to Earth axes; (num_envs, 3, 3)."""
     if body_id == 0:
         return state.R_pas_E_to_BP1.mT
     return quaternion.to_matrix(entity.data.body_link_quat_w[:, body_id])
@@ -109,13 +109,13 @@ def _rot_eb(entity: Entity, state: FlightState, body_id: int) -> Tensor:
 def _rot_ea(
     load: Load, state: FlightState, body_id: int, rot_eb: Tensor
 ) -> Tensor | None:
-    """From the load's axes to Earth axes; None if they are these."""
+    """Return the rotation from the load's to Earth axes; None for Earth axes."""
     if load.axes == "earth":
         return None
     if body_id:
         raise InvalidInputError(
-            f"A load on the part {load.body!r} is given in earth or body axes, got "
-            f"{load.axes!r}: those are the axes of the airframe."
+            f"A load on the part {load.body!r} must be in earth or body axes, got "
+            f"{load.axes!r}, which are axes of the airframe."
         )
     rot_ba = R_pas(
         load.axes,
@@ -127,7 +127,7 @@ def _rot_ea(
 
 
 def _to_com(load: Load, entity: Entity, body_id: int, like: Tensor) -> Tensor | None:
-    """From the load's point to the link's COM, link's axes [m]; None if the same."""
+    """Return the vector from the load's point to the COM, link axes [m], or None."""
     if isinstance(load.point, str):
         one_of("point of a load", load.point, get_args(NamedPoint))
         if load.point == "com":

@@ -1,7 +1,7 @@
-"""Rotors and propellers: thrust and torque of a speed that follows its command late.
+"""Rotors and propellers: thrust and torque as functions of their speed.
 
-The speed [rad/s] is a control of the aircraft (`ControlCfg(range=…, time_constant=…)`):
-it lags, saturates, and is part of the state.
+The speed [rad/s] is a control of the aircraft (`ControlCfg(range=…, time_constant=…)`)
+with lag and saturation, and part of the state.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from simstate.step.stepping_host import SteppingHost
 
 SEA_LEVEL_DENSITY = 1.225
-"""[kg/m³]."""
+"""Density of air at sea level [kg/m³]."""
 
 
 class _Spinning(CompilableLoad, ABC):
@@ -49,8 +49,8 @@ class _Spinning(CompilableLoad, ABC):
     ) -> None:
         if direction not in (-1, 1):
             raise InvalidInputError(
-                "direction is 1 if it turns right-handed about its axis, else −1; got "
-                f"{direction}.",
+                "direction must be 1 for a right-handed rotation about the axis, or "
+                f"−1; got {direction}.",
                 name="direction",
             )
         self.control = control
@@ -60,7 +60,7 @@ class _Spinning(CompilableLoad, ABC):
         given = self.parameters.declare("axis", axis, 3)
         if bool((norm(given) < 1e-9).any()):
             raise InvalidInputError(
-                f"The axis of {control!r} has no length.", name="axis"
+                f"The axis of {control!r} must not be zero.", name="axis"
             )
         self.parameters.declare("inertia", inertia, unit="kg·m²", at_least=0)
 
@@ -69,7 +69,7 @@ class _Spinning(CompilableLoad, ABC):
         self.parameters.attach(sim)
 
     def __call__(self, t: Tensor, state: FlightState) -> Load:
-        """Thrust at its place, and the torques on the airframe about it."""
+        """Return the thrust at the hub, and the torques on the airframe about it."""
         del t
         if self.control not in state.controls:
             raise unknown_name("control of the aircraft", self.control, state.controls)
@@ -91,7 +91,7 @@ class _Spinning(CompilableLoad, ABC):
     def _form(
         self, aircraft: AircraftForm, numbers: Sequence[Tensor | float], *tables: Table
     ) -> LoadForm | None:
-        """Return the form for the core, with further numbers, and tables of J."""
+        """Return the form for the core, with further values, and tables of J."""
         if self.control not in aircraft.controls:
             return None
         given, table = self.parameters, FlightTable()
@@ -110,10 +110,10 @@ class _Spinning(CompilableLoad, ABC):
 
 
 class Rotor(_Spinning):
-    """A rotor whose thrust and torque go with the square of its speed: a load model.
+    """A load model: thrust and torque are proportional to the square of the speed.
 
-    The airframe feels the thrust, the air's torque on the blades, the gyroscopic torque
-    of the rotor, and the reaction to its speeding up.
+    The thrust, the air's torque on the blades, the rotor's gyroscopic torque and the
+    reaction to its angular acceleration act on the airframe.
 
     Args:
         control: the control that is its speed Ω [rad/s].
@@ -161,8 +161,8 @@ class Rotor(_Spinning):
 class Propeller(_Spinning):
     """A propeller by its thrust and power coefficients over the advance ratio.
 
-    J = V / (n D) for the air's velocity V along the axis and n = Ω / 2π turns a second;
-    thrust is C_T ρ n² D⁴, power C_P ρ n³ D⁵.
+    J = V / (n D) with the velocity V through the air along the axis and n = Ω / 2π
+    revolutions per second; thrust is C_T ρ n² D⁴, power C_P ρ n³ D⁵.
 
     Args:
         control: the control that is its speed Ω [rad/s], ≥ 0.
@@ -190,13 +190,15 @@ class Propeller(_Spinning):
         super().__init__(control, position, axis, direction, inertia)
         self.parameters.declare("diameter", diameter, unit="m", more_than=0)
         self._tables = thrust_table, power_table
-        for table in self._tables:
-            instance_of("A propeller's table", table, Table)
+        for name, table in zip(
+            ("thrust_table", "power_table"), self._tables, strict=True
+        ):
+            instance_of(name, table, Table)
             if table.variables != ("advance_ratio",):
                 raise InvalidInputError(
-                    "A propeller's tables are over advance_ratio, got "
+                    "A propeller's tables must be over advance_ratio, got "
                     f"{', '.join(table.variables)}.",
-                    name="advance_ratio",
+                    name=name,
                 )
 
     def compiled(self, aircraft: AircraftForm) -> LoadForm | None:
@@ -216,7 +218,7 @@ class Propeller(_Spinning):
         """Thrust [N] and the air's torque against the rotation [N·m]; (num_envs,)."""
         diameter, turns = self.parameters["diameter"], speed / (2 * torch.pi)
         along = dot(state.air_vel_b.double(), axis)[:, 0]
-        # Standing still it has no advance ratio, and no thrust whatever it is.
+        # At rest the advance ratio is undefined, but the thrust is zero anyway.
         ratio = along / (turns * diameter).clamp(min=1e-6)
         thrust, power = (table({"advance_ratio": ratio}) for table in self._tables)
         scale = state.density * turns.square() * diameter**4

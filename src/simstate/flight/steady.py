@@ -34,7 +34,7 @@ CONDITIONS = {
     "heading": (0.0, -10.0, 10.0, 0.1),
 }
 """Parameters of straight flight: airspeed [m/s], angle of attack, sideslip, bank, climb
-of the path through the air and heading [rad]; each with start, bounds, scale."""
+angle relative to the air and heading [rad]; each with start, bounds and scale."""
 
 STATES = ("u", "v", "w", "p", "q", "r", "phi", "theta", "psi", "north", "east", "down")
 UNITS = ("m/s",) * 3 + ("rad/s",) * 3 + ("rad",) * 3 + ("m",) * 3
@@ -53,20 +53,20 @@ def trim_flight(
 ) -> TrimResult:
     """Trim an aircraft for straight, steady flight: no acceleration, no rotation.
 
-    Everything that describes the flight is either given or free: airspeed [m/s], alpha,
-    beta, bank, flight_path, heading [rad], and the controls. What is neither is zero
-    (heading, beta, bank), or stays (controls). A glider has {"airspeed": 15} given and
-    ("alpha", "flight_path", "elevator") free; with "throttle" free, the flight_path is
-    given. Position and the air stay as they are.
+    The variables of the flight are either given or free: airspeed [m/s], alpha, beta,
+    bank, flight_path, heading [rad], and the controls. Other conditions (heading, beta,
+    bank) are zero, and other controls keep their positions. For a glider, pass
+    {"airspeed": 15} as given and ("alpha", "flight_path", "elevator") as free; if
+    "throttle" is free, give the flight_path. Position and air do not change.
 
     Args:
         flight: the flight, whose state is changed.
         given: conditions and controls by name; numbers or (num_envs,).
         free: the names of the unknowns.
-        aircraft: which one, if there are several.
-        starts: where unknowns start, and their bounds, if not as usual.
-        tolerance: of the accelerations [m/s², rad/s²].
-        require: whether a world without such a flight raises.
+        aircraft: the aircraft's name, if there are several.
+        starts: starts and bounds of unknowns, instead of the defaults.
+        tolerance: maximum acceleration [m/s², rad/s²].
+        require: True to raise an error if a world does not converge.
     """
     instance_of("flight", flight, FreeFlight)
     instance_of("given", given, Mapping)
@@ -80,7 +80,7 @@ def trim_flight(
     both = set(given) & set(free)
     if both:
         raise InvalidInputError(
-            f"{min(both)!r} is both given and free: leave it out of one of them.",
+            f"{min(both)!r} is both given and free: remove it from one of them.",
             name=min(both),
         )
     sim = flight.sim
@@ -115,7 +115,7 @@ def _usual(flight: FreeFlight, aircraft: str, name: str) -> Unknown:
     start, width = flight.get_state(aircraft).controls[name].double(), high - low
     if width == float("inf"):
         return Unknown(start, low, high)
-    # At the end of its range, as a throttle at zero, a control may have no effect.
+    # At the end of its range a control may have no effect, such as a throttle at zero.
     at_end = (start <= low) | (start >= high)
     start = torch.where(at_end, 0.5 * (low + high), start)
     return Unknown(start, low, high, 0.1 * width)
@@ -124,7 +124,7 @@ def _usual(flight: FreeFlight, aircraft: str, name: str) -> Unknown:
 def _write_conditions(
     flight: FreeFlight, aircraft: str, wind: Tensor, now: Mapping[str, Tensor]
 ) -> None:
-    """Write attitude and velocity of straight flight through the present air."""
+    """Write attitude and velocity of straight flight in the given wind."""
     climb, heading, bank = now["flight_path"], now["heading"], now["bank"]
     zero = torch.zeros_like(climb)
     # Axes along the path, rolled by the bank about it, then wind to body.
@@ -143,7 +143,7 @@ def _write_conditions(
 
 
 def _rot_to_velocity(alpha: Tensor, beta: Tensor) -> Tensor:
-    """From axes along the path (x along the velocity) to body axes; (..., 3, 3)."""
+    """Return the rotation from path axes (x along the velocity) to body axes."""
     ca, sa, cb, sb = alpha.cos(), alpha.sin(), beta.cos(), beta.sin()
     zero = torch.zeros_like(ca)
     rows = [
@@ -161,22 +161,22 @@ def linearise_flight(
     aircraft: str | None = None,
     time: str = "continuous",
 ) -> LinearModel:
-    """The linear model about the present flight, in the aircraft's own coordinates.
+    """Return the linear model about the current flight, in aircraft coordinates.
 
     States are u, v, w (velocity of the Cg along body axes), p, q, r, phi, theta, psi,
-    north, east, down, then lags of controls and processes under their own names.
+    north, east, down, then lags of controls and processes under their names.
 
     Args:
         flight: the flight, in steady flight (see `trim_flight`).
         inputs: names of the aircraft's controls; None: all of them.
-        aircraft: which one; the others must not be there.
+        aircraft: the name of the aircraft, which must be the only one.
         time: "continuous" or "discrete".
     """
     instance_of("flight", flight, FreeFlight)
     if len(flight.aircraft) > 1:
         raise InvalidInputError(
-            "linearise_flight is for a flight of one aircraft; linearise(flight.sim) "
-            "takes them all together."
+            "linearise_flight is for a single aircraft: use linearise(flight.sim) for "
+            "several."
         )
     name = flight.resolve_name(aircraft)
     controls = tuple(flight.get_state(name).controls)
@@ -207,8 +207,8 @@ def linearise_flight(
     extra_units = full.units[2 * sim.model.nv :]
     if sim.model.nv != 6:
         raise InvalidInputError(
-            "linearise_flight is for rigid aircraft: this one has parts that move. Use "
-            "linearise(flight.sim)."
+            "linearise_flight is for rigid aircraft, but this one has moving parts: "
+            "use linearise(flight.sim)."
         )
     moved = full.in_outputs((*UNITS, *extra_units))
     labels = (*STATES, *extra)
@@ -220,7 +220,7 @@ def linearise_flight(
 
 @dataclass(frozen=True)
 class FlightModes:
-    """The classical modes of an aircraft; None where it has no such mode."""
+    """The classical modes of an aircraft; None if it has no such mode."""
 
     phugoid: Mode | None
     short_period: Mode | None
@@ -230,10 +230,10 @@ class FlightModes:
 
 
 def flight_modes(model: LinearModel, env_id: int = 0) -> FlightModes:
-    """The classical modes of a world of a `linearise_flight` model.
+    """Return the classical modes of a world of a `linearise_flight` model.
 
-    Longitudinal ones are those of u, w, q, theta alone, lateral ones of v, p, r, phi:
-    heading, place and the change of density with height are left out, as in textbooks.
+    Longitudinal modes are those of u, w, q, theta only, lateral ones of v, p, r, phi:
+    heading, position and the density gradient are omitted, as in textbooks.
     """
     instance_of("model", model, LinearModel)
     swings = [m for m in model.part(LONGITUDINAL).modes(env_id) if m.is_oscillation]

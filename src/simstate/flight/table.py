@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import torch
 from torch import Tensor
 
-from simstate.base.checks import check_finite, has_shape, instance_of, one_of
+from simstate.base.checks import argument, check_finite, has_shape, instance_of, one_of
 from simstate.base.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.base.ids import Values
 from simstate.step.forces.force_parameters import numbers
@@ -25,13 +25,13 @@ class Table:
     """Values over a grid of variables; multilinear between the grid's points.
 
     Args:
-        axes: the breakpoints of each variable, rising, by the variable's name; the
-            order is that of the dimensions of `values`.
+        axes: the ascending breakpoints of each variable by its name, in the order of
+            the dimensions of `values`.
         values: shape (n₁, …, n_k, *tail) for k axes, or (num_envs, n₁, …) with
             `per_world`.
         tail: the shape of one value; () for a number, (3,) for a vector.
-        outside: what it does beyond its ends.
-        times: a variable that the interpolated value is multiplied by, such as "q_hat"
+        outside: the behaviour beyond the ends.
+        times: a variable by which the interpolated value is multiplied, such as "q_hat"
             for a damping derivative that depends on the axes.
         per_world: True if values differ by world.
     """
@@ -67,23 +67,23 @@ class Table:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The names of what it needs."""
+        """The names of its variables."""
         return (*self.axes, *((self.times,) if self.times else ()))
 
     def attach(self, sim: SteppingHost) -> None:
-        """Go to a simulation's device, with as many rows as it has worlds."""
+        """Move the table to a simulation's device; check its number of worlds."""
         if self.per_world and self.values.shape[0] != sim.num_envs:
             raise ShapeError(
                 f"A table has {self.values.shape[0]} rows, the simulation "
                 f"{sim.num_envs} worlds.",
-                name="values of a table",
+                name="values",
                 shape=self.values.shape,
             )
         self.axes = {name: points.to(sim.device) for name, points in self.axes.items()}
         self.values, self._flat = (x.to(sim.device) for x in (self.values, self._flat))
 
     def __call__(self, variables: Mapping[str, Tensor]) -> Tensor:
-        """The value at a point of each world; (..., num_envs, *tail)."""
+        """Return the value at a point of each world; (..., num_envs, *tail)."""
         for name in self.variables:
             if name not in variables:
                 raise unknown_name("variable of a table", name, variables)
@@ -99,7 +99,7 @@ class Table:
         return total * factor.view(*factor.shape, *(1 for _ in self._tail))
 
     def _place(self, name: str, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The breakpoint to the left, and how far it is to the next one."""
+        """Return the breakpoint to the left, and the fraction to the next one."""
         points = self.axes[name]
         if self.outside == "raise":
             self._refuse_outside(name, x)
@@ -117,7 +117,7 @@ class Table:
         return left, (x - low) / (high - low)
 
     def _corners(self, left: Sequence[Tensor], share: Sequence[Tensor]) -> Tensor:
-        """The sum over the corners of the cell, each by its weight."""
+        """Return the weighted sum over the corners of the cell."""
         sizes = [len(points) for points in self.axes.values()]
         base = torch.zeros_like(left[0])
         if self.per_world:
@@ -141,19 +141,21 @@ class Table:
         if bool(bad.any()):
             value = float(x[bad].flatten()[0])
             raise InvalidInputError(
-                f"{name} = {value:g} is outside the table, which goes from "
-                f'{float(points[0]):g} to {float(points[-1]):g}. Use outside="clamp" '
-                'or "extrapolate" to continue.',
+                f"{name} = {value:g} is outside the table, which covers "
+                f"{float(points[0]):g} to {float(points[-1]):g}. To continue use "
+                'outside="clamp" or "extrapolate".',
                 name=name,
             )
 
 
 def _breakpoints(name: str, given: Sequence[float] | Values) -> Tensor:
-    """The checked breakpoints of an axis; (n,)."""
+    """Return the checked breakpoints of an axis; (n,)."""
     what = f"breakpoints of {name}"
     points = check_finite(numbers(given, what), what, after="")
     has_shape(what, points, ("n",))
     if not len(points) or bool((points.diff() <= 0).any()):
-        raise InvalidInputError(f"The {what} must rise, got {given}.", name=what)
+        raise InvalidInputError(
+            f"The {what} must rise, got {given}.", name=argument(what)
+        )
     ordered: Tensor = points.contiguous()
     return ordered

@@ -1,8 +1,8 @@
 """Continuous turbulence by MIL-F-8785C: Dryden and von Kármán, as processes.
 
-The air's velocity is white noise through filters whose time constants are a length over
-the airspeed. The states are scaled so that their spread does not depend on speed,
-length or intensity, which may all change on the way.
+The air's velocity is filtered white noise; the time constants of the filters are a
+length divided by the airspeed. The states are scaled so that their variance does not
+depend on speed, length or intensity, all of which may change during the flight.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from simstate.step.stepping_host import SteppingHost
 
 FOOT = 0.3048
-"""[m]."""
+"""One foot [m]."""
 KNOT = 1852.0 / 3600.0
-"""[m/s]."""
+"""One knot [m/s]."""
 
 Severity: TypeAlias = Literal["light", "moderate", "severe"]
 WIND_AT_20_FEET: dict[Severity, float] = {
@@ -36,7 +36,7 @@ WIND_AT_20_FEET: dict[Severity, float] = {
     "moderate": 30 * KNOT,
     "severe": 45 * KNOT,
 }
-"""The wind 20 feet (6 m) above ground that goes with a severity [m/s]."""
+"""The wind 20 feet (6 m) above ground by severity [m/s]."""
 
 _ALTITUDES = torch.tensor(
     [500, 1750, 3750, 7500, 15000, 25000, 35000, 45000, 55000, 65000, 75000, 80000],
@@ -57,14 +57,14 @@ Conditions: TypeAlias = Callable[[], tuple[Tensor, Tensor]]
 
 @dataclass(frozen=True)
 class _Scales:
-    """Present parameters of the filters."""
+    """Current parameters of the filters."""
 
     speed: Tensor
     """Airspeed, never zero [m/s]; (num_envs,)."""
     length: Tensor
     """Lengths of the turbulence along x, y, z [m]; (num_envs, 3)."""
     sigma: Tensor
-    """Its intensities [m/s]; (num_envs, 3)."""
+    """Intensities of the turbulence along x, y, z [m/s]; (num_envs, 3)."""
     pitch_lag: Tensor
     """The time over which the wings average roll and pitch rates [s]; (num_envs,)."""
     yaw_lag: Tensor
@@ -74,18 +74,18 @@ class _Scales:
 class Turbulence(Process):
     """Turbulent velocity and angular velocity of the air, along body axes.
 
-    `FreeFlight.add_turbulence` puts it about one aircraft. Below 1000 ft above ground
+    `FreeFlight.add_turbulence` adds it around one aircraft. Below 1000 ft above ground
     lengths and intensities are those of the wind at 20 ft, above 2000 ft those of the
-    severity; between them they are interpolated. It starts from still air and is
-    stationary after a few lengths have been flown.
+    severity; in between they are interpolated. It starts from still air and becomes
+    stationary within a few lengths of flight.
 
     Args:
         severity: "light", "moderate" or "severe".
-        span: of the aircraft, which averages the angular velocities [m]; a number or
+        span: wing span, over which angular velocities are averaged [m]; a number or
             (num_envs,).
-        wind_at_20_feet: the wind 6 m above ground [m/s], if it is not the severity's.
-        intensity_factor: what all intensities are multiplied by.
-        name: the process's name; those of two aircraft must differ.
+        wind_at_20_feet: the wind 6 m above ground [m/s]; None: that of the severity.
+        intensity_factor: a factor of all intensities.
+        name: the process's name, different for each aircraft.
     """
 
     length: float
@@ -118,19 +118,19 @@ class Turbulence(Process):
 
     @abstractmethod
     def longitudinal(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The filter along the flight: drift matrix, input, output, in time units T."""
+        """Return the filter along the flight: drift, input and output, in units T."""
 
     @abstractmethod
     def transverse(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The filter across the flight, likewise."""
+        """Return the filter across the flight, likewise."""
 
     def attach(self, sim: SteppingHost) -> None:
-        """Make the states of all worlds."""
+        """Create the states of all worlds."""
         if self.conditions is None:
             raise InvalidInputError(
                 "Turbulence needs the airspeed and the height of an aircraft: use "
                 "FreeFlight.add_turbulence, or set its `conditions` to a function "
-                "that gives them.",
+                "that returns them.",
                 name="conditions",
             )
         super().attach(sim)
@@ -161,7 +161,7 @@ class Turbulence(Process):
         return torch.stack([p, q, r], dim=-1)
 
     def rate(self, t: Tensor, sim: SteppingHost) -> Tensor:
-        """The drift of all filters; (num_envs, width)."""
+        """Return the drift of all filters; (num_envs, width)."""
         del t, sim
         now = self._scales()
         rates = [
@@ -180,7 +180,7 @@ class Turbulence(Process):
         return torch.cat([*rates, torch.stack(slow, dim=-1)], dim=1)
 
     def diffusion(self, t: Tensor, sim: SteppingHost) -> Mapping[str, Tensor]:
-        """One source for each velocity, and one for the roll rate."""
+        """Return the effect of one source for each velocity, and of the roll rate's."""
         del t, sim
         now = self._scales()
         moved = self.value.new_zeros(self.value.shape[0], 4, self.value.shape[1])
@@ -197,12 +197,12 @@ class Turbulence(Process):
         return self.value[:, :a], self.value[:, a:b], self.value[:, b:c]
 
     def _outputs(self) -> Tensor:
-        """The velocities in units of their intensities; (num_envs, 3)."""
+        """Return the velocities in units of their intensities; (num_envs, 3)."""
         filters = zip(self._velocities(), self._filters, strict=True)
         return torch.stack([state @ out for state, (_, _, out) in filters], dim=-1)
 
     def _scales(self) -> _Scales:
-        """Lengths, intensities and times at the aircraft's speed and height."""
+        """Return the parameters of the filters at the aircraft's speed and height."""
         assert self.conditions is not None
         speed, height = (part.double() for part in self.conditions())
         speed = speed.clamp(min=0.1)
@@ -224,26 +224,26 @@ class Turbulence(Process):
 
 
 class DrydenTurbulence(Turbulence):
-    """Dryden's spectra, which are those of linear filters exactly; see `Turbulence`."""
+    """Dryden's spectra, which linear filters match exactly; see `Turbulence`."""
 
     length = 1750 * FOOT
     sizes = (1, 2)
 
     def longitudinal(self) -> tuple[Tensor, Tensor, Tensor]:
-        """1 / (1 + T s)."""
+        """Return the filter 1 / (1 + T s)."""
         return _tensors([[-1.0]], [2**0.5], [1.0])
 
     def transverse(self) -> tuple[Tensor, Tensor, Tensor]:
-        """(1 + √3 T s) / (1 + T s)², as two first-order filters in a row."""
+        """Return (1 + √3 T s) / (1 + T s)², as two first-order filters in series."""
         output = [(3 / 2) ** 0.5, (1 - 3**0.5) / 2**0.5]
         return _tensors([[-1.0, 0.0], [1.0, -1.0]], [2**0.5, 0.0], output)
 
 
 class VonKarmanTurbulence(Turbulence):
-    """Von Kármán's spectra by the rational filters that are in use for them.
+    """Von Kármán's spectra, approximated by the usual rational filters.
 
-    The spectra have broken powers, which no linear filter has: up to ten times V/L
-    these are within 5 % of them, at fifty times a fifth to a third below. See
+    The spectra have fractional powers, which no linear filter has. Up to ten times V/L
+    the filters are within 5 % of them, at fifty times a fifth to a third below. See
     `Turbulence`.
     """
 
@@ -251,7 +251,7 @@ class VonKarmanTurbulence(Turbulence):
     sizes = (2, 3)
 
     def longitudinal(self) -> tuple[Tensor, Tensor, Tensor]:
-        """(1 + 0.25 T s) / (1 + 1.357 T s + 0.1987 T² s²)."""
+        """Return (1 + 0.25 T s) / (1 + 1.357 T s + 0.1987 T² s²)."""
         return _canonical((1.0, 1.357, 0.1987), (1.0, 0.25), 2**0.5)
 
     def transverse(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -263,7 +263,7 @@ class VonKarmanTurbulence(Turbulence):
 def _canonical(
     below: tuple[float, ...], above: tuple[float, ...], gain: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The filter gain · Σ above_k sᵏ / Σ below_k sᵏ, in controllable form."""
+    """Return the filter gain · Σ above_k sᵏ / Σ below_k sᵏ, in controllable form."""
     order = len(below) - 1
     drift = [[1.0 if j == i + 1 else 0.0 for j in range(order)] for i in range(order)]
     drift[-1] = [-value / below[-1] for value in below[:-1]]
@@ -282,7 +282,7 @@ def _tensors(
 
 
 def _interpolate(feet: Tensor, table: Tensor) -> Tensor:
-    """A number by altitude [ft] from the table's; the last one beyond its ends."""
+    """Return the table's values interpolated at altitudes [ft], clamped at its ends."""
     points = _ALTITUDES.to(feet.device)
     x = feet.clamp(float(points[0]), float(points[-1]))
     left = (

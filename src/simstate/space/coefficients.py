@@ -201,13 +201,13 @@ def _table(
         except (ValueError, IndexError) as error:
             raise ModelError(
                 f"Line {k} of {path} is no coefficient: {line[:80]!r}.",
-                name=f"line {k}",
+                name=str(path),
             ) from error
         if not 0 <= m <= n <= degree or not all(map(math.isfinite, values)):
             raise ModelError(
                 f"Line {k} of {path} is no coefficient: 0 ≤ order ≤ degree ≤ {degree} "
                 f"and finite values belong there, got {line[:80]!r}.",
-                name=f"line {k}",
+                name=str(path),
             )
         c[n, m], s[n, m] = values
     return c, s

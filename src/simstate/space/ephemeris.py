@@ -96,7 +96,7 @@ class Ephemeris:
         middle = (np.arange(first, end) + 0.5) * self.segment
         times = middle[:, None] + 0.5 * self.segment * np.cos(angle)
         values = np.asarray(self.source(times.reshape(-1)), dtype=np.float64)
-        what = f"What the source of {self.name} gives"
+        what = f"The source of {self.name}"
         has_shape(what, values, (times.size, 3))
         check_finite(torch.as_tensor(values), what, after="")
         weights = 2.0 / count * np.cos(np.outer(np.arange(count), angle))
@@ -174,7 +174,7 @@ def spice_body(
         segment: length of the fitted polynomials [s].
     """
     instance_of("epoch", epoch, Epoch)
-    files = [as_path("A kernel", one) for one in all_of("kernels", kernels, object)]
+    files = [as_path("kernels", one) for one in all_of("kernels", kernels, object)]
     spice = _load_spice()
     for kernel in files:
         if not kernel.is_file():

@@ -19,7 +19,7 @@ def propagate_kepler(
     vel = as_float64(velocity, "velocity", 3)
     time = as_float64(seconds, "seconds")
     batch_of(position=(pos, 1), velocity=(vel, 1), seconds=(time, 0))
-    check_length("The distance of the position", norm(pos), mu, 0.01)
+    check_length("position", "The distance of the position", norm(pos), mu, 0.01)
     away, root = norm(pos)[..., 0], mu**0.5
     along = dot(pos, vel)[..., 0] / root
     alpha = 2 / away - dot(vel, vel)[..., 0] / mu  # 1/a

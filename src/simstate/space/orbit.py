@@ -91,8 +91,9 @@ class OrbitalElements:
                 name="inclination",
             )
         # A trajectory that only begins or ends on the ground is an orbit, too.
-        check_length("The apoapsis a·(1 + e)", torch.where(e < 1, a * (1 + e), inf), mu)
-        check_length("The semi-major axis", torch.where(e > 1, -a, inf), mu, 0.01)
+        apoapsis, axis = torch.where(e < 1, a * (1 + e), inf), names[0]
+        check_length(axis, "The apoapsis a·(1 + e)", apoapsis, mu)
+        check_length(axis, "The semi-major axis", torch.where(e > 1, -a, inf), mu, 0.01)
         return cls(a * (1 - e * e), e, i, turns[0], turns[1], turns[2], mu)
 
     @property
@@ -154,7 +155,7 @@ def elements_from_state(
     pos = as_float64(position, "position", 3)
     vel = as_float64(velocity, "velocity", 3)
     batch_of(position=(pos, 1), velocity=(vel, 1))
-    check_length("The distance of the position", norm(pos), mu, 0.01)
+    check_length("position", "The distance of the position", norm(pos), mu, 0.01)
     momentum = cross(pos, vel)
     if bool((norm(momentum) <= 1e-12 * norm(pos) * norm(vel)).any()):
         raise InvalidInputError(

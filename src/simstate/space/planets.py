@@ -51,10 +51,13 @@ ASTRONOMICAL_UNIT = 149597870700.0
 """[m]; IAU 2012."""
 
 
-def check_length(what: str, length: Tensor, mu: float, share: float = 0.9) -> None:
+def check_length(
+    name: str, what: str, length: Tensor, mu: float, share: float = 0.9
+) -> None:
     """Raise if a length is inside the planet that `mu` belongs to, as in kilometres.
 
     Args:
+        name: the argument that the length is of.
         what: the name of the length in the error.
         length: the largest distance from the planet's centre [m]; any shape.
         mu: the gravitational parameter; that of an unknown body allows any length.
@@ -69,5 +72,5 @@ def check_length(what: str, length: Tensor, mu: float, share: float = 0.9) -> No
                 f"{what} is {float(length[inside].min()):g} m, deep inside "
                 f"{planet.name} (radius {planet.radius:g} m). Lengths are in metres: "
                 "was it given in kilometres?",
-                name=what,
+                name=name,
             )

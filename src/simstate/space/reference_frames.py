@@ -94,7 +94,7 @@ def rot_rtn_eci(position: Values, velocity: Values) -> Tensor:
         raise InvalidInputError(
             "A satellite that moves straight up or down, or not at all, has no orbital "
             "plane: RTN and LVLH axes are not defined.",
-            name="orbital plane",
+            name="velocity",
         )
     outward, normal = pos / norm(pos), momentum / norm(momentum)
     return torch.stack([outward, cross(normal, outward), normal], dim=-2)

@@ -23,7 +23,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from simstate.base.checks import number
+from simstate.base.checks import argument, number
 from simstate.base.errors import InvalidInputError, ModelError
 from simstate.base.ids import Values
 from simstate.math.conventions.checked_values import as_single
@@ -233,7 +233,7 @@ def _unit(axis: Values, name: str) -> np.ndarray:
     vector = as_single(axis, name, 3).numpy()
     length = float(np.linalg.norm(vector))
     if length < 1e-9:
-        raise InvalidInputError(f"The {name} has no length.", name=name)
+        raise InvalidInputError(f"The {name} has no length.", name=argument(name))
     return vector / length
 
 
