@@ -264,5 +264,5 @@ def _of_worlds(sim: Simulator, function: PerWorld | None, what: str) -> Tensor:
     if function is None:
         return torch.zeros(sim.num_envs)
     values = function(sim)
-    has_shape(f"What the {what} function returns", values, (sim.num_envs,))
+    has_shape(what, values, (sim.num_envs,))
     return values
