@@ -1,1 +1,1 @@
-"""Training with rsl-rl's PPO: runs that resume, evaluation, export to ONNX, video."""
+"""Training with rsl-rl: runs that resume, evaluation, export to ONNX, video."""

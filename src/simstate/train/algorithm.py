@@ -1,4 +1,4 @@
-"""The learner of a run: which networks and which update its settings choose."""
+"""The learner of a run: networks and update, according to its settings."""
 
 # rsl-rl comes without type information.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -27,18 +27,18 @@ from simstate.train.sac import SoftActorCritic
 from simstate.train.symmetric_networks import SymmetricNetworks
 
 _KINDS = {
-    "algorithm": "the learner is another one",
-    "symmetric": "symmetric weights and moments stay so only if all gradients are "
-    "averaged with their mirror images, and others never become so",
+    "algorithm": "the learner differs",
+    "symmetric": "symmetric weights and moments remain symmetric only if all gradients "
+    "are averaged with their mirror images, and others never become symmetric",
     "noise_std_type": "the noise has another parameter",
-    "activation": "the same weights are another function",
+    "activation": "the same weights give another function",
     "network": "the weights are of another kind of network",
-    "hidden_sizes": "the networks have other sizes",
-    "critic_hidden_sizes": "the critic has other sizes",
-    "actor_group": "the policy observes something else",
+    "hidden_sizes": "the sizes of the networks differ",
+    "critic_hidden_sizes": "the sizes of the critic differ",
+    "actor_group": "the observations of the policy differ",
     "rsl_rl": "the networks or the update differ",
 }
-"""Settings that a run keeps when it is resumed, and the reasons."""
+"""Settings that cannot be changed when a run is resumed, and the reasons."""
 _NETWORKS = ("actor", "critic", "student")
 """Networks of a learner that may have a memory."""
 
@@ -50,7 +50,7 @@ def make_algorithm(
     device: str,
     teacher: TrainCfg | None = None,
 ) -> Any:
-    """Create the learner of a run: rsl-rl's PPO, explicit where the networks allow it.
+    """Create the learner of a run; PPO of perceptrons uses explicit gradients.
 
     `worlds` are stepped; `example` is an Env of the task in this process; `teacher` has
     the settings of the run whose policy is imitated.
@@ -79,7 +79,7 @@ def make_algorithm(
         if cfg.symmetric:
             raise InvalidInputError(
                 "train.symmetric needs perceptrons with the activation "
-                f"{', '.join(explicit_ppo.ACTIVATIONS)}: leave it out, or change the "
+                f"{', '.join(explicit_ppo.ACTIVATIONS)}: omit it, or change the "
                 "networks.",
                 name="symmetric",
             )
@@ -94,7 +94,7 @@ def make_algorithm(
 
 
 def load_networks(algorithm: Any, cfg: TrainCfg, path: Path) -> None:
-    """Give a learner the networks of another run, and nothing else of it."""
+    """Load the networks of another run into a learner, and nothing else."""
     is_student = cfg.algorithm == "distillation"
     networks = dict.fromkeys(("student",) if is_student else ("actor", "critic"), 1)
     try:
@@ -103,8 +103,8 @@ def load_networks(algorithm: Any, cfg: TrainCfg, path: Path) -> None:
         check_symmetry(algorithm, repr(str(path)))
     except (KeyError, TypeError, AttributeError, RuntimeError) as error:
         raise SnapshotError(
-            f"The networks of {str(path)!r} do not fit this run: their sizes, and "
-            f"what they observe and do, must be the same. {error}",
+            f"The networks of {str(path)!r} do not fit this run: sizes, observations "
+            f"and actions must be the same. {error}",
             name=str(path),
         ) from error
 
@@ -113,9 +113,9 @@ def find_teacher(cfg: RunCfg, checkpoint: Content | None) -> Content | None:
     """Return the run of the teacher, with its policy if the run is new."""
     if (cfg.train.algorithm == "distillation") != (cfg.teacher is not None):
         raise InvalidInputError(
-            f"train.algorithm is {cfg.train.algorithm!r} and the teacher "
-            f"{cfg.teacher!r}: a distillation needs the run of a teacher (--teacher "
-            "RUN), and other learners take none.",
+            f"train.algorithm is {cfg.train.algorithm!r} and the teacher is "
+            f"{cfg.teacher!r}: distillation needs a teacher's run (--teacher RUN), and "
+            "other algorithms accept none.",
             name="teacher",
         )
     if cfg.teacher is None:
@@ -126,12 +126,12 @@ def find_teacher(cfg: RunCfg, checkpoint: Content | None) -> Content | None:
         return {"run": checkpoint["teacher"]}
     except KeyError as error:
         raise SnapshotError(
-            "The checkpoint does not hold the settings of its teacher."
+            "The checkpoint lacks the settings of its teacher: start a new run."
         ) from error
 
 
 def load_teacher(algorithm: Any, teacher: Content, name: str) -> None:
-    """Give a distillation the policy of another run, its `teacher`."""
+    """Load the policy of another run, the `teacher`, into a distillation."""
     cfg = RunCfg.of(teacher).train
     try:
         saved = teacher["algorithm"][f"{policy_part(cfg)}_state_dict"]
@@ -139,14 +139,14 @@ def load_teacher(algorithm: Any, teacher: Content, name: str) -> None:
     except (KeyError, TypeError, AttributeError, RuntimeError) as error:
         raise SnapshotError(
             f"The teacher {name!r} does not fit this task: its group "
-            f"{cfg.actor_group!r} and the actions must be the same as in its own. "
+            f"{cfg.actor_group!r} and the actions must be those of its own task. "
             f"{error}",
             name="teacher",
         ) from error
 
 
 def learner_memory(algorithm: Any) -> Content:
-    """Return the state of a learner that its own `save` leaves out."""
+    """Return the state of a learner that its `save` does not include."""
     memory: Content = {
         name: getattr(algorithm, name).get_hidden_state()
         for name in _NETWORKS
@@ -162,11 +162,11 @@ def learner_memory(algorithm: Any) -> Content:
 
 
 def restore_memory(algorithm: Any, memory: Content) -> None:
-    """Restore the result of `learner_memory`."""
+    """Restore the state that `learner_memory` returned."""
     for name in _NETWORKS:
         if memory.get(name) is not None:
             getattr(algorithm, name).reset(hidden_state=memory[name])
-    if memory.get("student") is not None:  # where the next update starts
+    if memory.get("student") is not None:  # the next update starts from it
         algorithm.last_hidden_states = (memory["student"], None)
     if "experience" in memory:
         algorithm.load_experience(memory["experience"])
@@ -177,25 +177,25 @@ def restore_memory(algorithm: Any, memory: Content) -> None:
 
 
 def check_kind(saved: TrainCfg, now: TrainCfg) -> None:
-    """Raise unless a checkpoint is of a run whose learner is of the same kind."""
+    """Raise unless the learner of a checkpoint's run is of the same kind."""
     for name, reason in _KINDS.items():
         had, has = getattr(saved, name), getattr(now, name)
         if had != has:
             raise SnapshotError(
-                f"The checkpoint is of a run with train.{name} = {had!r}, and this one "
-                f"has {has!r}: {reason}. Resume it as it began, or start a new run.",
+                f"The checkpoint's run has train.{name} = {had!r}, but this one has "
+                f"{has!r}: {reason}. Resume it unchanged, or start a new run.",
                 name=name,
             )
 
 
 def check_symmetry(algorithm: Any, source: str) -> None:
-    """Raise if a learner of symmetric networks has loaded others."""
+    """Raise if a learner of symmetric networks has loaded asymmetric ones."""
     if isinstance(algorithm, ExplicitPPO):
         algorithm.check_symmetry(source)
 
 
 def initialise_orthogonally(network: Any, last: float) -> None:
-    """Draw orthogonal weights of gain √2, and `last` for the outputs; zero biases."""
+    """Draw orthogonal weights of gain √2, or `last` for the outputs; zero biases."""
     layers = [x for x in network.mlp if isinstance(x, nn.Linear)]
     for layer in layers:
         nn.init.orthogonal_(layer.weight, last if layer is layers[-1] else math.sqrt(2))
@@ -205,7 +205,7 @@ def initialise_orthogonally(network: Any, last: float) -> None:
 def _symmetry(
     cfg: TrainCfg, example: Env, settings: dict[str, Any], made: Any
 ) -> SymmetricNetworks:
-    """Return the symmetry of new networks, whose weights are made symmetric."""
+    """Make the weights of new networks symmetric; return the symmetry."""
     mirror = example.symmetry()
     (seen,), (privileged,) = (
         settings["obs_groups"]["actor"],

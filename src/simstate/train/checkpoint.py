@@ -1,4 +1,4 @@
-"""Checkpoints: one file with everything that a training run needs to continue."""
+"""Checkpoints: one file with everything that is needed to resume a training run."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ Content = dict[str, Any]
 
 
 def checkpoint_path(run_dir: Path, iteration: int) -> Path:
-    """The file for a number of updates that are done."""
+    """Return the path of the checkpoint after a number of updates."""
     return run_dir / f"model_{iteration}.npz"
 
 
 def write_checkpoint(path: Path, content: Content) -> None:
-    """Write one file, as a whole or not at all: a crash leaves those from before."""
+    """Write a checkpoint atomically: a crash leaves earlier files unchanged."""
     tensors: dict[str, Tensor] = {}
     plain = _packed(content, tensors)
     write_archive(path, {"format": FORMAT, "content": plain}, tensors)
 
 
 def read_checkpoint(path: Path) -> Content:
-    """Read a file that `write_checkpoint` wrote; one that is altered is refused."""
+    """Read a file of `write_checkpoint`; raise if it was altered."""
     if not path.is_file():
         raise SnapshotError(f"There is no checkpoint {str(path)!r}.")
     header, tensors = read_archive(path, (FORMAT,))
@@ -48,20 +48,20 @@ def read_checkpoint(path: Path) -> Content:
 
 
 def find_checkpoint(path: Path) -> Path:
-    """The file itself, or the latest checkpoint in a folder."""
+    """Return the file itself, or the latest checkpoint in a folder."""
     if path.suffix == ".npz" or path.is_file():
         return path
     if not path.is_dir():
         raise SnapshotError(
-            f"There is no folder {str(path)!r}: name a run's folder or a checkpoint "
+            f"There is no folder {str(path)!r}: give a run's folder or a checkpoint "
             "model_….npz in it.",
             name=str(path),
         )
     found = _checkpoints(path)
     if not found:
         raise SnapshotError(
-            f"There is no checkpoint model_….npz in {str(path)!r}: one is written "
-            "every --save-every updates, on Ctrl-C and at the end.",
+            f"There is no checkpoint model_….npz in {str(path)!r}: checkpoints are "
+            "written every --save-every updates, on Ctrl-C and at the end.",
             name=str(path),
         )
     return found[max(found)]
@@ -73,7 +73,7 @@ def has_checkpoint(folder: Path) -> bool:
 
 
 def check_unused(folder: Path) -> None:
-    """Raise if there is a run in a folder."""
+    """Raise if a folder holds a run."""
     if has_checkpoint(folder):
         raise InvalidInputError(
             f"{str(folder)!r} holds a run already: continue it with --resume, or "
@@ -86,7 +86,7 @@ def newest_run(folder: Path) -> Path:
     written = {file.stat().st_mtime: file for file in folder.glob("*/model_*.npz")}
     if not written:
         raise InvalidInputError(
-            f"There is no run to resume in {str(folder)!r}: name it by --run-dir."
+            f"There is no run to resume in {str(folder)!r}: give its --run-dir."
         )
     return written[max(written)].parent
 
@@ -105,7 +105,7 @@ def prune_checkpoints(run_dir: Path, keep: int) -> None:
 
 
 def _checkpoints(folder: Path) -> dict[int, Path]:
-    """The checkpoints in a folder, by the number of their updates."""
+    """Return the checkpoints in a folder, by number of updates."""
     with naming_errors(folder, "read"):
         files = list(folder.iterdir())
     return {
@@ -116,7 +116,7 @@ def _checkpoints(folder: Path) -> dict[int, Path]:
 
 
 def _packed(value: Any, tensors: dict[str, Tensor]) -> Any:
-    """Return what JSON can hold; tensors are stored separately, by number."""
+    """Return a value as JSON can hold it; tensors are stored separately, by number."""
     if isinstance(value, Tensor):
         name = str(len(tensors))
         tensors[name] = value

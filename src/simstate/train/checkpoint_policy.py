@@ -1,4 +1,4 @@
-"""Policy: what training made, without what it was made with."""
+"""Policy: the trained network of a checkpoint, without optimiser and worlds."""
 
 # rsl-rl comes without type information.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -22,10 +22,10 @@ from simstate.train.run_cfg import RunCfg
 
 
 class Policy:
-    """The network of a checkpoint; calling it gives the best action, without noise.
+    """The network of a checkpoint; calling it returns the mean action, without noise.
 
-    A recurrent network is called once in every step; its memory of a world starts
-    empty with each episode.
+    A recurrent network must be called once in every step; its memory of a world is
+    cleared when an episode starts.
     """
 
     def __init__(self, env: Env, content: Content) -> None:
@@ -34,11 +34,11 @@ class Policy:
         part = policy_part(cfg.train)
         made, actor = resolve_class(settings[part])
         self.run = cfg
-        """The run that it is of: the task, and its settings."""
+        """The run of the checkpoint: the task and its settings."""
         self.iterations = int(content.get("iteration", 0))
-        """Updates that are done."""
+        """Number of updates."""
         self.seen: dict[str, Tensor] = dict(content.get("seen", {}))
-        """Least and largest values in training, as `SeenRanges` has them."""
+        """Minimum and maximum values in training, as in `SeenRanges.ranges`."""
         self.network: Any = made(
             grouped(env.observations, env.num_envs),
             settings["obs_groups"],
@@ -53,8 +53,8 @@ class Policy:
             shapes = _shapes(env, cfg.train.actor_group)
             raise SnapshotError(
                 f"The checkpoint is of task {cfg.task!r}, and its network does not fit "
-                f"this environment, which has observations {shapes} and "
-                f"{env.action_dim} actions.",
+                f"this environment, with observations {shapes} and {env.action_dim} "
+                "actions: use an environment of that task.",
                 name=cfg.task,
             ) from error
         self.network.eval()
@@ -64,9 +64,9 @@ class Policy:
         return Policy(env, self._content)
 
     def __call__(self, observations: Observations) -> Tensor:
-        """The actions for observations, float32; shape (num_envs, action_dim)."""
+        """Return actions for observations, float32; shape (num_envs, action_dim)."""
         with torch.inference_mode(), OneTorchThread():
-            if self.network.is_recurrent:  # a new episode starts without a memory
+            if self.network.is_recurrent:  # clear the memory of new episodes
                 self.network.reset(self._env.episode_length_buf == 0)
             action: Tensor = self.network(grouped(observations, self._env.num_envs))
             return action

@@ -1,4 +1,4 @@
-"""CoreSeconds: where the CPU time of a training run went."""
+"""CoreSeconds: CPU time of a training run, by part."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simstate.env import Env, EnvCfg
 
 
 class CoreSeconds:
-    """CPU time of this process by part [s], that of all its threads."""
+    """CPU time of all threads of this process, by part [s]."""
 
     def __init__(self) -> None:
         self.spent: dict[str, float] = {}
@@ -21,7 +21,7 @@ class CoreSeconds:
 
     @contextmanager
     def __call__(self, part: str) -> Generator[None]:
-        """Add the time of a block to a part, less that of blocks within it."""
+        """Context manager that adds its time to a part, minus that of inner blocks."""
         outer, self._inner = self._inner, 0.0
         begin = time.process_time()
         try:
@@ -32,7 +32,7 @@ class CoreSeconds:
             self._inner = outer + took
 
     def table(self) -> dict[str, float]:
-        """Return the seconds of each part, and of all else since the process began."""
+        """Return the time of each part, and the rest since the process started [s]."""
         rest = time.process_time() - sum(self.spent.values())
         return {**self.spent, "imports and other": rest}
 

@@ -3,7 +3,7 @@
     runner = PolicyRunner("policy.onnx")  # then, every runner.step_dt seconds:
     targets = runner.targets(runner.act({"joint_pos": q, "joint_vel": qd, …}))
 
-It needs NumPy and ONNX Runtime, and nothing else of simstate: the file may be copied.
+This file needs only NumPy and ONNX Runtime: it may be copied without simstate.
 """
 
 # ONNX Runtime comes without type information.
@@ -23,12 +23,12 @@ from numpy.typing import ArrayLike, NDArray
 
 
 class PolicyRunner:
-    """A policy with the history, delays, clips and scales that it was trained with.
+    """A policy with the history, delays, clips and scales of its training.
 
     Args:
         path: an ONNX file with a passport, as `simstate train` writes it.
         lags: delays of terms by name [control steps]; by default the middle of their
-            range in training. 0 on a robot whose sensors are late themselves.
+            range in training. Use 0 if the robot's sensors have that delay themselves.
     """
 
     def __init__(self, path: str | Path, lags: Mapping[str, int] | None = None) -> None:
@@ -46,7 +46,7 @@ class PolicyRunner:
         lag = {one["term"]: sum(one["delay"]) // 2 for one in columns}
         given = dict(lags or {})
         if [k for k, n in given.items() if k not in lag or n not in range(10**4)]:
-            raise ValueError(f"lags is {given}: 0, 1, …; terms are {sorted(lag)}.")
+            raise ValueError(f"lags must be 0, 1, … of {sorted(lag)}, got {given}.")
         lag |= given
         self._ages = np.array([one["age"] + lag[one["term"]] for one in columns], int)
         self._offset = np.array([one["offset"] for one in columns])
@@ -73,8 +73,8 @@ class PolicyRunner:
 
         Args:
             sensors: an array for each of `sensors`, in unit, axes and order of the
-                passport, and for each of its pictures; an entity's name may be left
-                out. root_link_quat_w (w, x, y, z) replaces projected_gravity_b.
+                passport, and for each of its pictures; the entity's name may be
+                omitted. root_link_quat_w (w, x, y, z) replaces projected_gravity_b.
         """
         now = self._observed(sensors)
         if not self.steps:
@@ -91,7 +91,7 @@ class PolicyRunner:
         return self.action.copy()
 
     def targets(self, action: ArrayLike) -> dict[str, float]:
-        """Return what an action requests [unit of the passport], by action name."""
+        """Return the targets of an action [unit of the passport], by action name."""
         found = dict[str, float]()
         for one, value in zip(self.passport["actions"], np.ravel(action), strict=True):
             low, high = one["clip"] or (-np.inf, np.inf)
@@ -122,9 +122,9 @@ def _opened(path: Path) -> tuple[Any, dict[str, Any]]:
         session = onnxruntime.InferenceSession(data, providers=providers)
         metadata = session.get_modelmeta().custom_metadata_map
         passport = json.loads(metadata.get("passport", "null"))
-    except Exception as error:  # of ONNX Runtime's many kinds
+    except Exception as error:  # ONNX Runtime raises many types
         reason = " ".join(str(error).split())[:200]
-        raise ValueError(f"{str(path)!r} is no ONNX policy: {reason}.") from error
+        raise ValueError(f"{str(path)!r} is not an ONNX policy: {reason}.") from error
     if not isinstance(passport, dict):
         raise ValueError(f"{str(path)!r} has no passport: export the policy again.")
     return session, passport

@@ -1,4 +1,4 @@
-"""EarlyStopping: the best mean return of a run, and when to give up on a better one."""
+"""EarlyStopping: the best mean return of a run, and the end without improvement."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ class EarlyStopping:
     """Best mean return of ended episodes, and the update after which it was reached."""
 
     patience: int | None
-    """Updates without a better return after which a run ends; None: it does not."""
+    """Updates without improvement after which a run ends; None: no limit."""
     best: float | None = None
-    """Highest mean return; None: no episode has ended."""
+    """Highest mean return; None if no episode has ended."""
     iteration: int = 0
-    """Updates that were done when it was reached."""
+    """Number of updates when it was reached."""
 
     def improve(self, iteration: int, mean_return: float | None) -> bool:
         """Record the return after an update; return True if it is the best so far."""

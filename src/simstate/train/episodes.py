@@ -13,11 +13,11 @@ from torch import Tensor
 from simstate.base.checks import has_shape
 
 LAST = 100
-"""Episodes that means are taken over."""
+"""Number of latest episodes for means."""
 
 
 class EpisodeStatistics:
-    """Adds up the rewards of each world, and keeps those of ended episodes."""
+    """Sums the rewards of each world, and keeps the returns of ended episodes."""
 
     def __init__(self, num_envs: int, device: torch.device) -> None:
         self._sum = torch.zeros(num_envs, device=device)
@@ -40,22 +40,22 @@ class EpisodeStatistics:
             self._steps[ended] = 0.0
 
     def clear(self) -> None:
-        """Forget the episodes that have ended."""
+        """Discard the ended episodes."""
         self._returns.clear()
         self._lengths.clear()
 
     @property
     def mean_return(self) -> float | None:
-        """Mean sum of rewards of the last episodes; None: none has ended."""
+        """Mean return of the last episodes; None if none has ended."""
         return statistics.mean(self._returns) if self._returns else None
 
     @property
     def mean_steps(self) -> float | None:
-        """Mean environment steps of the last episodes; None: none has ended."""
+        """Mean environment steps of the last episodes; None if none has ended."""
         return statistics.mean(self._lengths) if self._lengths else None
 
     def logged(self) -> dict[str, float]:
-        """Means of what the environment has logged since the last call, by name."""
+        """Return means of the values that were logged since the last call, by name."""
         sums: dict[str, list[float]] = {}
         for log in self._logs:
             for name, value in log.items():
@@ -83,14 +83,14 @@ class EpisodeStatistics:
 
 
 class SeenRanges:
-    """Least and largest values of observations and actions, by name."""
+    """Minimum and maximum values of observations and actions, by name."""
 
     def __init__(self) -> None:
         self.ranges: dict[str, Tensor] = {}
-        """Rows of least and of largest values; shape (2, columns)."""
+        """Rows of minimum and maximum values; shape (2, columns)."""
 
     def add(self, values: Mapping[str, Tensor]) -> None:
-        """Extend the ranges by values of shape (n, columns); others are left out."""
+        """Extend the ranges by values of shape (n, columns); others are skipped."""
         for name, each in values.items():
             if each.ndim != 2:
                 continue

@@ -1,4 +1,4 @@
-"""Evaluation of a policy: rewards, successes, failures and errors of its commands."""
+"""Evaluation of a policy: rewards, successes, failures and command errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Act = Callable[[Observations], Tensor]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Figures of a policy in some worlds; each world counts until it is terminated."""
+    """Results of a policy; each world counts until it is terminated."""
 
     num_envs: int
     seconds: float
@@ -26,40 +26,40 @@ class Evaluation:
     reward: float
     """Mean reward per second."""
     failures: int
-    """Worlds that a termination of kind "failure" ended: fallen, diverged."""
+    """Number of worlds that a termination of kind "failure" ended: fallen, diverged."""
     successes: int
-    """Worlds that a termination of kind "success" ended."""
+    """Number of worlds that a termination of kind "success" ended."""
     ends: dict[str, int]
     """Number of worlds that each termination term ended."""
     returns: dict[str, float]
     """Mean return of each reward term: its weighted sum over a world's time."""
     metrics: dict[str, float]
-    """Mean of each metric over the episodes, also those that have not ended."""
+    """Mean of each metric over the episodes, including unfinished ones."""
     errors: dict[str, float]
-    """Mean error of each command, in its own unit; for a velocity |v* − v| in the
-    plane [m/s], and under "…/forward" that along the robot's x only."""
+    """Mean error of each command, in its unit; for a velocity |v* − v| in the plane
+    [m/s], and as "…/forward" that along the robot's x axis only."""
     can_succeed: bool
     """True if the task has a termination of kind "success"."""
 
     @property
     def failure_rate(self) -> float:
-        """Share of the worlds that failed."""
+        """Fraction of the worlds that failed."""
         return self.failures / self.num_envs
 
     @property
     def success_rate(self) -> float:
-        """Share of the worlds that succeeded."""
+        """Fraction of the worlds that succeeded."""
         return self.successes / self.num_envs
 
 
 def evaluate(env: Env, act: Act, seconds: float) -> Evaluation:
-    """Run a policy from a reset on; the environment must not reset itself.
+    """Reset the worlds and run a policy; `env` must have auto_reset=False.
 
-    A world that is terminated is left where it is. One that is timed out starts again.
+    A terminated world is not reset and no longer counts. A truncated one is reset.
     """
     if env.auto_reset:
         raise InvalidInputError(
-            "evaluate looks at worlds before they are reset: make the Env with "
+            "evaluate reads worlds before they are reset: create the Env with "
             "auto_reset=False.",
             name="auto_reset",
         )
@@ -73,10 +73,10 @@ def evaluate(env: Env, act: Act, seconds: float) -> Evaluation:
     running = torch.ones_like(env.terminated)
     totals = _Totals(env)
     for _ in range(steps):
-        asked = _forward_commands(env)
+        wanted = _forward_commands(env)
         totals.begin()
         seen, reward, terminated, truncated, _ = env.step(act(seen))
-        totals.add(running, reward, asked)
+        totals.add(running, reward, wanted)
         ended = running & (terminated | truncated)
         if bool(ended.any()):
             totals.end(ended)
@@ -107,14 +107,14 @@ class _Totals:
         self._error_sums = {n: c.error_sum.clone() for n, c in env.commands.items()}
         self._reward_sums = env.rewards.episode_sums(self._all)
 
-    def add(self, running: Tensor, reward: Tensor, asked: dict[str, Tensor]) -> None:
+    def add(self, running: Tensor, reward: Tensor, wanted: dict[str, Tensor]) -> None:
         """Add a step of the worlds that have not been terminated."""
         env = self._env
         errors = {
             name: command.error_sum - self._error_sums[name]
             for name, command in env.commands.items()
         }
-        for name, forward in asked.items():
+        for name, forward in wanted.items():
             errors[f"{name}/forward"] = (forward - _forward_velocity(env, name)).abs()
         sums = env.rewards.episode_sums(self._all)
         parts = {name: sums[name] - self._reward_sums[name] for name in sums}
@@ -140,7 +140,7 @@ class _Totals:
             self._metrics[name].append(values)
 
     def evaluation(self, seconds: float) -> Evaluation:
-        """Return the figures."""
+        """Return the results."""
         env, counted = self._env, self._counted
         return Evaluation(
             num_envs=env.num_envs,
@@ -157,7 +157,7 @@ class _Totals:
 
 
 def _forward_commands(env: Env) -> dict[str, Tensor]:
-    """The forward velocity that each velocity command asks for [m/s]; (num_envs,)."""
+    """Return the forward velocity of each velocity command [m/s]; (num_envs,)."""
     return {
         name: command.command[:, 0].clone()
         for name, command in env.commands.items()
@@ -166,5 +166,5 @@ def _forward_commands(env: Env) -> dict[str, Tensor]:
 
 
 def _forward_velocity(env: Env, command: str) -> Tensor:
-    """Velocity along the root link's x [m/s]; shape (num_envs,)."""
+    """Return the velocity along the root link's x axis [m/s]; shape (num_envs,)."""
     return env.commands[command].entity.data.root_link_lin_vel_b[:, 0]

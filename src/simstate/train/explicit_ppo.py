@@ -1,8 +1,8 @@
-"""ExplicitPPO: rsl-rl's PPO for perceptrons, with the gradients written out.
+"""ExplicitPPO: rsl-rl's PPO for perceptrons, with explicit gradients.
 
-The numbers are those of `rsl_rl.algorithms.PPO.update`, up to rounding. Without the
-graph of automatic differentiation an update of a small network takes about two thirds
-of the time.
+Results are those of `rsl_rl.algorithms.PPO.update`, up to rounding. Without the graph
+of automatic differentiation an update of a small network takes about two thirds of the
+time.
 """
 
 # rsl-rl comes without type information.
@@ -44,7 +44,7 @@ _SETTINGS = {
     "num_mini_batches", "clip_param", "gamma", "lam", "value_loss_coef",
     "use_clipped_value_loss", "entropy_coef", "max_grad_norm",
 }  # fmt: skip
-"""Settings of rsl-rl's PPO that the explicit update knows."""
+"""Settings of rsl-rl's PPO that the explicit update supports."""
 
 
 def fits(settings: Mapping[str, Any]) -> bool:
@@ -62,7 +62,7 @@ def fits(settings: Mapping[str, Any]) -> bool:
 
 
 class Perceptron:
-    """The layers of an MLPModel; `forward` keeps what `backward` needs."""
+    """The layers of an MLPModel; `forward` stores the inputs for `backward`."""
 
     def __init__(self, model: MLPModel, activation: str) -> None:
         self._layers = [x for x in model.mlp if isinstance(x, nn.Linear)]
@@ -79,7 +79,7 @@ class Perceptron:
         return torch.addmm(last.bias, x, last.weight.T)
 
     def backward(self, d: Tensor) -> None:
-        """Write the gradients of all weights, given that of the outputs."""
+        """Write the gradients of all weights, given those of the outputs."""
         for k in range(len(self._layers) - 1, -1, -1):
             layer, x = self._layers[k], self._inputs[k]
             torch.mm(d.T, x, out=layer.weight.grad)
@@ -121,18 +121,18 @@ class ExplicitPPO(PPO):
         self._means, self._stds = torch.zeros_like(like), torch.zeros_like(like)
         self.storage.distribution_params = self._means, self._stds
         self._second: ThreadPoolExecutor | None = None
-        """A thread for the critic, once there are cores for two."""
+        """A thread for the critic, if there are at least two cores."""
         self._symmetry = symmetry
 
     def check_symmetry(self, source: str) -> None:
-        """Raise if weights that were loaded from a source should be symmetric."""
+        """Raise if weights from a source should be symmetric and are not."""
         if self._symmetry is not None:
             self._symmetry.check(source)
 
     def act(self, obs: Any) -> Tensor:
-        """Draw actions, and store them with what they are for.
+        """Draw actions, and store them with their observations.
 
-        Values are computed together, when returns are.
+        Values are computed later, in one batch by `compute_returns`.
         """
         step = self.storage.step
         for name, kept in self._seen.items():
@@ -150,8 +150,8 @@ class ExplicitPPO(PPO):
     def process_env_step(
         self, obs: Any, rewards: Tensor, dones: Tensor, extras: dict[str, Any]
     ) -> None:
-        """Store what a step of the worlds has returned."""
-        del obs  # it is stored by the next action
+        """Store the result of a step of the worlds."""
+        del obs  # stored by the next `act`
         step = self.storage.step
         self.storage.rewards[step, :, 0] = rewards
         self.storage.dones[step, :, 0] = dones
@@ -168,7 +168,7 @@ class ExplicitPPO(PPO):
 
     @torch.no_grad()
     def update(self) -> dict[str, float]:
-        """Run the epochs over the stored experience; return the mean losses."""
+        """Run all epochs over the stored experience; return the mean losses."""
         st: Any = self.storage
         count = self.num_mini_batches
         size = st.num_envs * st.num_transitions_per_env // count
@@ -210,8 +210,8 @@ class ExplicitPPO(PPO):
     ) -> Tensor:  # fmt: skip
         """Take one step of the optimiser; return value loss, surrogate and entropy.
 
-        The critic's gradient is computed in a second thread, if there is one: the same
-        bits, sooner.
+        The critic's gradient is computed in a second thread, if there is one; the
+        result is the same.
         """
         critic = privileged, old_value, target
         found = self._second and self._second.submit(self._value_gradient, *critic)
@@ -226,7 +226,7 @@ class ExplicitPPO(PPO):
         ratio = (log_prob - old_log_prob[:, 0]).exp_()
         gain, clip = ratio * advantage[:, 0], self.clip_param
         clipped = ratio.clamp(1.0 - clip, 1.0 + clip) * advantage[:, 0]
-        # Where the clipped objective is the smaller one, it does not depend on weights.
+        # Where the clipped objective is smaller, it does not depend on the weights.
         weight = torch.where(gain <= clipped, gain, 0.0).mul_(-1.0 / len(gain))[:, None]
         self._actor.backward(z / std * weight)
         self._std_gradient(std, ((squares - 1.0) * weight).sum(0) - self.entropy_coef)
@@ -252,7 +252,7 @@ class ExplicitPPO(PPO):
         return loss.mean()
 
     def _std_gradient(self, std: Tensor, by_log: Tensor) -> None:
-        """Write the gradient of the noise, given that by its logarithm."""
+        """Write the gradient of the noise, given that of its logarithm."""
         by = by_log if self._noise.std_type == "log" else by_log / std
         _noise_of(self._noise).grad.copy_(by)
 
@@ -271,7 +271,7 @@ class ExplicitPPO(PPO):
             group["lr"] = self.learning_rate
 
     def _step(self) -> None:
-        """Mirror, shorten and apply the gradients."""
+        """Symmetrise, clip and apply the gradients."""
         for k, gradient in enumerate(self._gradients):
             if self._symmetry is not None:
                 self._symmetry.average(k, gradient)

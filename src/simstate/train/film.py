@@ -1,4 +1,4 @@
-"""Film: videos of a few worlds while a policy learns."""
+"""Film: videos of a few worlds during training."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOLDER = "videos"
 
 
 class Film:
-    """Worlds of a task with a camera, apart from those that gather experience."""
+    """Worlds of a task with a camera, separate from those of the training."""
 
     def __init__(self, cfg: RunCfg) -> None:
         self._seconds = cfg.output.video_seconds
@@ -39,7 +39,7 @@ class Film:
         )
 
     def write(self, network: Any, run_dir: Path, iteration: int) -> Path:
-        """Film what a network does from the same start each time; the GIF's path."""
+        """Film a network, from the same initial states each time; return the path."""
 
         def act(seen: Observations) -> Tensor:
             with torch.inference_mode():
@@ -50,7 +50,7 @@ class Film:
         folder.mkdir(exist_ok=True)
         path = folder / f"update_{iteration}.gif"
         self.env.reset(seed=self._seed)
-        memory = network.get_hidden_state()  # of the worlds that gather experience
+        memory = network.get_hidden_state()  # of the worlds of the training
         network.reset()
         write_video(path, film(self.env, act, self._seconds, FPS), FPS)
         network.reset(hidden_state=memory)

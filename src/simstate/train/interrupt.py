@@ -10,9 +10,9 @@ from typing import Any
 
 
 class StopRequest:
-    """While it is entered, Ctrl-C and SIGTERM ask to stop; a second Ctrl-C stops.
+    """Context in which Ctrl-C or SIGTERM requests a stop; a second Ctrl-C interrupts.
 
-    In another thread than the main one signals are left alone.
+    Outside the main thread, signals are not handled.
     """
 
     def __init__(self, on_request: Callable[[], None] = lambda: None) -> None:
@@ -22,7 +22,7 @@ class StopRequest:
         self._before: dict[int, Any] = {}
 
     def __call__(self) -> bool:
-        """True if a stop was requested."""
+        """Return True if a stop was requested."""
         return self.is_made
 
     def __enter__(self) -> StopRequest:

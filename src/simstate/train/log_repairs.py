@@ -1,4 +1,4 @@
-"""Repairs of a log that a fault would need: what `compare_log` tries."""
+"""Candidate repairs of a faulty log, which `compare_log` tries."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from simstate.train.passport_log import QUATERNION, Array, LogSignals, to_body
 from simstate.train.policy_passport import ACTION, COMMAND, PassportColumn
 
 MAX_LAG = 4
-"""Longest lag that is tried [control steps]."""
+"""Longest lag to try [control steps]."""
 FAR = 4.0
-"""Distance from the trained policy's mean that is an offset [deviations]."""
+"""Distance from the trained policy's mean that is an offset [standard deviations]."""
 
 
 class Repair(NamedTuple):
@@ -26,7 +26,7 @@ class Repair(NamedTuple):
     change: Callable[[Array], None]
     """Repairs a table in place."""
     cost: float = 0.0
-    """Gain that it must exceed, compared with simpler repairs."""
+    """Penalty on its gain, compared with simpler repairs."""
 
     def apply(self, table: Array) -> Array:
         """Return the repaired table."""
@@ -38,10 +38,10 @@ class Repair(NamedTuple):
 def repairs_of(
     signals: LogSignals, columns: Iterable[PassportColumn], runs_policy: bool
 ) -> Iterator[Repair]:
-    """Yield the repairs of a log's signals, at their present values.
+    """Yield the repairs of a log's signals, given their current values.
 
-    Signals that are late together are so only by the policy's actions, not by their
-    relations to each other: `runs_policy` is True if these are compared.
+    A common lag of several signals shows only in the policy's actions, not in their
+    relations to each other: `runs_policy` is True if the actions are compared.
     """
     q, v = signals.joints()
     gyro, quat = signals.place("root_link_ang_vel_b"), signals.place(QUATERNION)
@@ -73,7 +73,7 @@ def repairs_of(
         yield _linear(signals, "quaternion order", quat, np.eye(4)[[1, 2, 3, 0]],
                       "is (x, y, z, w), not (w, x, y, z)")  # fmt: skip
         yield _linear(signals, "frame", quat, np.diag([1.0, -1.0, -1.0, -1.0]),
-                      "turns world to body axes, not body to world")  # fmt: skip
+                      "rotates world to body axes, not body to world")  # fmt: skip
     sensors = [at for name, at in signals.places.items() if name != ACTION]
     together = [*joints[2:], list(itertools.chain(*sensors))] if runs_policy else []
     for at in [*sensors, *together]:
@@ -115,7 +115,7 @@ def _swaps(signals: LogSignals, at: list[int], width: int) -> Iterator[Repair]:
 
 
 def _frames(signals: LogSignals, at: list[int], quat: list[int]) -> Iterator[Repair]:
-    """Yield vectors along world axes, turned axes, or the opposite direction."""
+    """Yield repairs of vectors along world axes, rotated or opposite axes."""
     yield _linear(signals, "frame", at, -np.eye(3), "points the opposite way")
     yield from _turns(signals, at)
     if quat:
@@ -127,7 +127,7 @@ def _frames(signals: LogSignals, at: list[int], quat: list[int]) -> Iterator[Rep
 
 
 def _turns(signals: LogSignals, at: list[int]) -> Iterator[Repair]:
-    """Yield vectors along axes that are turned by right angles."""
+    """Yield repairs of vectors along axes that are rotated by right angles."""
     for order in itertools.permutations(range(3)):
         for signs in itertools.product((1.0, -1.0), repeat=3):
             one = np.zeros((3, 3))
@@ -149,7 +149,7 @@ def _lag(signals: LogSignals, at: list[int], k: int) -> Repair:
 
 
 def _offsets(signals: LogSignals, one: PassportColumn) -> Iterator[Repair]:
-    """Yield the shift of a column that is far from the trained policy's."""
+    """Yield the shift of a column that is far from the trained policy's mean."""
     name = f"{one.source}/{one.component}"
     if name not in signals.names or one.age:
         return

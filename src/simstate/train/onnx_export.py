@@ -1,4 +1,4 @@
-"""A policy as an ONNX file that says by itself what its numbers mean."""
+"""Export of a policy as an ONNX file that describes its inputs and outputs."""
 
 # rsl-rl comes without type information.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -40,10 +40,10 @@ def export_onnx(policy: Policy, env: Env, path: Path) -> None:
     them ("policy", or "policy/term"). The memory of a recurrent network is a further
     input "h_in" and output "h_out" (layers, batch, size), for an LSTM also "c_in" and
     "c_out"; it is zero at the start of an episode. The normalisation of observations is
-    a part of the network. The metadata has JSON under "task", "run" (its settings, with
-    the updates that are done), "step_dt" [s], "observation_names", "action_names",
-    "actions", with what `describe_actions` says, and "passport", with the contract of
-    each column and a proof (see `Passport`).
+    part of the network. The metadata has JSON under "task", "run" (its settings, with
+    the number of updates), "step_dt" [s], "observation_names", "action_names",
+    "actions", the result of `describe_actions`, and "passport", the contract of each
+    column and a proof (see `Passport`).
     """
     network: Any = policy.network.as_onnx(verbose=False).to("cpu").eval()
     columns, inputs = _inputs(env, policy.run.train.actor_group)
@@ -71,7 +71,7 @@ def export_onnx(policy: Policy, env: Env, path: Path) -> None:
         )
     model = onnx.load_from_string(buffer.getvalue())
     run = {k: v for k, v in policy.run.as_dict().items() if k != "output"}
-    run["train"]["iterations"] = policy.iterations  # those of all calls
+    run["train"]["iterations"] = policy.iterations  # including resumed runs
     facts = {
         "task": policy.run.task,
         "run": run,
@@ -100,12 +100,12 @@ def _inputs(env: Env, group: str) -> tuple[list[str], dict[str, Tensor]]:
 def describe_actions(env: Env) -> dict[str, dict[str, Any]]:
     """Return a description of an action's columns, by term.
 
-    For joints target = target_at_zero + scale × action, brought into "clip" if there is
-    one, with a number for each of "joint_names"; a servo then pulls with
+    For joints, target = target_at_zero + scale × action, clamped to "clip" if there is
+    one, with a value for each of "joint_names"; a servo then applies
     stiffness × (target − position) − damping × velocity. For a wrench on a body it is
-    scale × action, with the action brought into ± "limit", along the body's axes
-    [N, N·m]. For controls scale × action spans "range" from −1 to 1, and is brought
-    into it; where the range is infinite it is the control.
+    scale × action, with the action clamped to ± "limit", along the body's axes
+    [N, N·m]. For controls, scale × action from −1 to 1 spans "range", and is clamped to
+    it; if the range is infinite, scale × action is the control.
     """
     return {name: _describe(env, term) for name, term in env.actions.items()}
 
@@ -150,7 +150,7 @@ def _describe(env: Env, term: Action) -> dict[str, Any]:
 
 
 def _gains(env: Env, term: JointAction) -> tuple[list[float], list[float]]:
-    """Stiffness and damping that the actuator of each joint has at the joint."""
+    """Return the stiffness and damping of each joint's actuator, at the joint."""
     model = env.sim.model
     inputs: TargetInputs = getattr(term.entity.index, f"{term.cfg.kind}_inputs")
     row_of = {
@@ -168,7 +168,7 @@ def _floats(values: Iterable[Any]) -> list[float]:
 
 @contextlib.contextmanager
 def _quiet() -> Generator[None]:
-    """Without what the exporter prints and logs about its own progress."""
+    """Context manager that suppresses the output and the warnings of the exporter."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)

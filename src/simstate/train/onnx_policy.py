@@ -1,4 +1,4 @@
-"""A policy from an ONNX file that says what its numbers mean."""
+"""A policy from an ONNX file, matched to an environment by names."""
 
 # ONNX Runtime comes without type information.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -23,19 +23,19 @@ from simstate.train.passport_columns import check_fit, check_rate
 from simstate.train.policy_passport import KEY, passport_of
 
 _OUT = {"h_in": "h_out", "c_in": "c_out"}
-"""The output that is a recurrent network's next input."""
+"""The output that becomes each memory input of a recurrent network."""
 
 
 class OnnxPolicy:
-    """The network of an ONNX file that `simstate train` exported; calling it acts.
+    """The network of an ONNX file of `simstate train`; calling it returns actions.
 
     Columns of observations and actions are matched by the names in the file's
     metadata, so that an environment may have its joints in another order.
 
     Args:
         path: the file.
-        env: where it acts.
-        group: the observation group that the network sees.
+        env: the environment.
+        group: the observation group of the network.
     """
 
     def __init__(self, path: str | Path, env: Env, group: str = "policy") -> None:
@@ -45,7 +45,7 @@ class OnnxPolicy:
         self.group = group
         specs = flat({group: env.observation_specs[group]})
         self._keys = [key for key in specs if key in env.observation_names]
-        """The tensors that have columns, in the order of these."""
+        """The tensors of the group that have columns, in order."""
         here = [name for key in self._keys for name in env.observation_names[key]]
         self._env = env
         self._memory = _memory(self._session, env.num_envs)
@@ -65,11 +65,11 @@ class OnnxPolicy:
 
     @property
     def task(self) -> str:
-        """The task that it was trained for."""
+        """The task of its training."""
         return str(self.metadata["task"])
 
     def __call__(self, observations: Observations) -> Tensor:
-        """The actions for observations, float32; shape (num_envs, action_dim)."""
+        """Return actions for observations, float32; shape (num_envs, action_dim)."""
         seen = flat({self.group: observations[self.group]})
         inputs: dict[str, Any] = {
             key: seen[key].cpu().numpy() for key in self._pictures
@@ -78,7 +78,7 @@ class OnnxPolicy:
             columns = torch.cat([seen[key] for key in self._keys], dim=1)
             columns = columns[:, self._columns].cpu().numpy()
             inputs["obs"] = columns.astype(np.float32)
-        if self._memory:  # a new episode starts without one
+        if self._memory:  # clear the memory of new episodes
             is_new = (self._env.episode_length_buf == 0).cpu().numpy()
             for values in self._memory.values():
                 values[:, is_new] = 0.0
@@ -89,7 +89,7 @@ class OnnxPolicy:
 
 
 def task_of(path: str | Path) -> str:
-    """The task that an ONNX policy was trained for."""
+    """Return the task of an ONNX policy's training."""
     return str(metadata_of(path)["task"])
 
 
@@ -99,20 +99,20 @@ def metadata_of(path: str | Path) -> dict[str, Any]:
 
 
 def read_metadata(session: Any) -> dict[str, Any]:
-    """The metadata of a policy, decoded; raises if it is not one of simstate's."""
+    """Return the decoded metadata of a policy; raise if simstate did not export it."""
     text = session.get_modelmeta().custom_metadata_map
     needed = ("task", "step_dt", "observation_names", "action_names")
     missing = [key for key in needed if key not in text]
     if missing:
         raise InvalidInputError(
-            f"The ONNX file does not say its {', '.join(missing)}: it is not a policy "
-            "that simstate exported."
+            f"The ONNX file does not state its {', '.join(missing)}: it is not a "
+            "policy that simstate exported."
         )
     return {key: json.loads(value) for key, value in text.items()}
 
 
 def _memory(session: Any, num_envs: int) -> dict[str, Any]:
-    """Return the memory of a recurrent network at first, by input; {}: none."""
+    """Return the initial memory of a recurrent network, by input; {} without one."""
     shapes = {x.name: x.shape for x in session.get_inputs() if x.name in _OUT}
     return {
         name: np.zeros((layers, num_envs, size), np.float32)
@@ -121,15 +121,15 @@ def _memory(session: Any, num_envs: int) -> dict[str, Any]:
 
 
 def _pictures(session: Any, specs: dict[str, ObservationSpec], path: str) -> list[str]:
-    """Return the names of the pictures that a network sees; raise if they differ."""
+    """Return the names of a network's pictures; raise if the environment's differ."""
     wanted = {x.name: tuple(x.shape[1:]) for x in session.get_inputs()}
     for name in ("obs", *_OUT):
         wanted.pop(name, None)
     here = {key: spec.shape for key, spec in specs.items() if len(spec.shape) > 1}
     if wanted != here:
         raise InvalidInputError(
-            f"The pictures of {path!r} are not this environment's: it has {wanted}, "
-            f"and the environment {here}.",
+            f"The pictures of {path!r} are not this environment's: the file has "
+            f"{wanted}, the environment {here}.",
             name="pictures",
         )
     return list(here)
@@ -141,8 +141,8 @@ def _order(wanted: list[str], have: list[str], what: str, path: str) -> list[int
     only_here = [name for name in have if name not in wanted]
     if only_there or only_here or len(wanted) != len(have):
         raise InvalidInputError(
-            f"The {what} of {path!r} are not this environment's. Only on one side: "
-            f"{listed(only_there)}. Only on the other: {listed(only_here)}.",
+            f"The {what} of {path!r} are not this environment's. Only wanted: "
+            f"{listed(only_there)}. Only available: {listed(only_here)}.",
             name=what,
         )
     return [have.index(name) for name in wanted]

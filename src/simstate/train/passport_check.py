@@ -1,9 +1,9 @@
 """Faults between a policy's passport and a log, found before the robot moves.
 
-A fault is a repair of the log that makes it consistent: with its own kinematics (a
-joint's velocity is the derivative of its position, a gyro turns the direction of
-gravity), with the ranges of training, and with the policy, which must reproduce the
-logged actions. Of all repairs, the one that explains the most is reported first.
+A fault is a repair of the log that makes it consistent: with its kinematics (a joint's
+velocity is the derivative of its position, a gyro measures how gravity rotates in body
+axes), with the ranges of training, and with the policy, which must reproduce the logged
+actions. Of all repairs, the one that explains the most is reported first.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from simstate.train.policy_passport import ACTION, CLOCK, PassportPolicy
 
 MAX_FAULTS = 4
 GAIN = 1.5
-"""Least decrease of the sum of logarithms of misfits that makes a repair a fault."""
+"""Minimum decrease of the sum of log misfits that makes a repair a fault."""
 _RANGE = "training range:"
-"""Relation whose violations are faults of their own kind."""
+"""Relation whose violations are a separate kind of fault."""
 _MARGIN = 0.15
-"""Part of a training range by which values may exceed it."""
+"""Fraction of a training range by which values may exceed it."""
 _SHARE = 0.05
-"""Part of the samples that may be outside of the range."""
+"""Fraction of the samples that may be outside of the range."""
 _UNEXPLAINED = 0.5
-"""Misfit of a relation that does not hold; noise gives a healthy log up to 0.25."""
+"""Misfit above which a relation does not hold; healthy logs have up to 0.25."""
 _LONG = 50
-"""Control steps from which on the misfits of a healthy log are that small."""
+"""Minimum number of control steps for which this holds."""
 _RATE = 0.05
 """Largest relative difference of rates."""
 
@@ -63,15 +63,15 @@ class LogReport:
     """Result of comparing a log with a passport."""
 
     faults: tuple[Fault, ...]
-    """The clearest first."""
+    """Faults, the clearest first."""
     notes: tuple[str, ...]
     """Signals and relations that could not be compared."""
     misfits: dict[str, float]
-    """Misfit of each relation after all repairs; 0: none, 1: unrelated."""
+    """Misfit of each relation after all repairs; 0: it holds, 1: unrelated."""
 
 
 def compare_log(policy: PassportPolicy, log: Log) -> LogReport:
-    """Return the faults of a log by a policy's passport."""
+    """Compare a log with a policy's passport; return its faults."""
     return _Comparison(policy, signals_of(log, policy.passport)).report()
 
 
@@ -91,7 +91,7 @@ class _Comparison:
         self._inputs = self._network_columns()
 
     def report(self) -> LogReport:
-        """Return the faults, rates first; these end the search."""
+        """Return the faults; rates are checked first, and end the search."""
         faults, table = list(self._rate_faults()), self._signals.table
         if not faults:
             table, faults = self._repaired(table)
@@ -104,7 +104,7 @@ class _Comparison:
         return LogReport(tuple(faults), tuple(self._notes), found)
 
     def _repaired(self, table: Array) -> tuple[Array, list[Fault]]:
-        """Return the table with the best repairs, and the faults that they state."""
+        """Return the table after the best repairs, and the corresponding faults."""
         faults = list[Fault]()
         for _ in range(MAX_FAULTS):
             self._turn = self._best_turn(table)
@@ -127,13 +127,13 @@ class _Comparison:
                 if change[k] > 0.1
             )
             faults.append(Fault(best.kind, best.columns, best.detail, evidence))
-            if best.kind in ("offset", "range"):  # repaired in part: a guess
+            if best.kind in ("offset", "range"):  # only partly repaired
                 break
         return table, faults
 
     def _misfits(self, table: Array) -> tuple[list[str], Array, float]:
-        """Return names and misfits of the relations, and the sum of logarithms."""
-        table = table[: len(table) - MAX_LAG]  # lags are repaired up to there
+        """Return names and misfits of the relations, and the sum of their logs."""
+        table = table[: len(table) - MAX_LAG]  # repaired lags are valid up to there
         names, misfits, score = list[str](), list[Array](), 0.0
         for name, parts, values, floor in self._relations(table):
             names += [f"{name} {part}" for part in parts]
@@ -179,9 +179,9 @@ class _Comparison:
     # The policy.
 
     def _network_columns(self) -> NDArray[np.int64] | None:
-        """Return the table's column of each of the network's inputs; None: no policy.
+        """Return the table's column of each network input; None: do not run the policy.
 
-        −1 for a clock, −2 … −4 for gravity that is computed of the quaternion.
+        −1 is a clock, −2 … −4 is gravity, computed from the quaternion.
         """
         where = {name: k for k, name in enumerate(self._signals.names)}
         if self._signals.place(QUATERNION) and not self._signals.place(GRAVITY):
@@ -202,7 +202,7 @@ class _Comparison:
         )
         if ACTION not in self._signals.places or not is_complete:
             self._notes.append(
-                "The policy was not run: this needs all of its signals and the actions."
+                "The policy was not run, which needs all of its signals and actions."
             )
             return None
         return np.array([where[name] for name in names])
@@ -213,7 +213,7 @@ class _Comparison:
         columns, rows = self._passport.observations, np.arange(self._first, len(table))
         quat = self._signals.place(QUATERNION)
         down = down_of(table[:, quat]) if quat else np.zeros((len(table), 3))
-        # Behind the signals: gravity as −4 … −2, and a clock's column, set below.
+        # After the signals: gravity as −4 … −2, and a clock's column, set below.
         table = np.concatenate([table, down[:, ::-1], down[:, :1]], axis=1)
         seen = table[rows[:, None] - self._late, self._inputs]
         for k, one in enumerate(columns):
@@ -227,7 +227,7 @@ class _Comparison:
         return self._policy.actions({"obs": seen}).astype(np.float64)
 
     def _best_turn(self, table: Array) -> float:
-        """Return the phase at the first row by which the policy fits best [turns]."""
+        """Return the phase at the first row for which the policy fits best [turns]."""
         periods = [c.period_s for c in self._passport.observations if c.period_s]
         if self._inputs is None or not periods:
             return 0.0
@@ -246,13 +246,13 @@ class _Comparison:
         slow = [name for name, rate in rates.items() if rate < wanted * (1 - _RATE)]
         for name in wrong or slow:
             yield Fault(
-                "rate", (name,), f"comes at {rates[name]:.4g} Hz, not {wanted:.4g} Hz",
+                "rate", (name,), f"is at {rates[name]:.4g} Hz, not {wanted:.4g} Hz",
                 f"median interval {1e3 / rates[name]:.4g} ms, in training "
                 f"{1e3 / wanted:.4g} ms",
             )  # fmt: skip
 
     def _training_ranges(self) -> dict[str, tuple[float, float]]:
-        """Return the range in training of columns of the table, with a margin."""
+        """Return the training ranges of the table's columns, with a margin."""
         known = {name: (one.low, one.high) for name, one in self._columns.items()}
         for one in self._passport.actions:
             ends = [(x - one.offset) / (one.scale or 1.0) for x in (one.low, one.high)]
@@ -265,7 +265,7 @@ class _Comparison:
         }
 
     def _excess(self, table: Array) -> Array:
-        """Return the distance from the training ranges, in widths; (steps, ranges)."""
+        """Return distances from the training ranges, in widths; (steps, ranges)."""
         low, high = np.array(list(self._ranges.values())).reshape(-1, 2).T
         values = table[:, [self._signals.names.index(name) for name in self._ranges]]
         return np.maximum(low - values, values - high).clip(0.0) / (high - low)
@@ -287,12 +287,12 @@ class _Comparison:
         return [self._signals.names[k].rpartition("/")[2] for k in at]
 
     def _noise(self, at: list[int]) -> float:
-        """Return the deviation of a signal's noise in training [unit]."""
+        """Return the standard deviation of a signal's noise in training [unit]."""
         return max(self._columns[self._signals.names[k]].noise_std for k in at)
 
 
 def _unexplained(misfits: dict[str, float]) -> Iterator[Fault]:
-    """Yield a fault if relations do not hold, and no repair has restored them."""
+    """Yield a fault if relations do not hold after all repairs."""
     wrong = {
         name: misfit
         for name, misfit in sorted(misfits.items(), key=lambda item: -item[1])
@@ -301,7 +301,7 @@ def _unexplained(misfits: dict[str, float]) -> Iterator[Fault]:
     if wrong:
         worst = list(wrong.items())[:3]
         yield Fault(
-            "unexplained", tuple(wrong), "does not hold, and no known fault is why",
+            "unexplained", tuple(wrong), "does not hold; no known fault explains it",
             "; ".join(f"{name} {misfit:.3g}" for name, misfit in worst),
         )  # fmt: skip
 

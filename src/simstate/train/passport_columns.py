@@ -1,4 +1,4 @@
-"""The columns of an environment as a passport states them, and whether one fits."""
+"""The columns of an environment for a passport, and a check against a passport."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def terms_of(env: Env, group: str) -> list[ObservationTerm]:
 
 
 class TermSource:
-    """The signal that a term's values are, found by comparing both."""
+    """The signal of a term's values, found by comparing both."""
 
     def __init__(self, term: ObservationTerm, env: Env) -> None:
         self._term, self._env = term, env
         self._read: Callable[[], Tensor] | None = None
         self.name, self.period_s = term.name, None
         self.offset = np.zeros(term.width)
-        """Difference of signal and term, the same at all times; shape (width,)."""
+        """Constant difference between signal and term; shape (width,)."""
         function, params = term.function, term.params
         if function is observations.last_action:
             self.name = ACTION
@@ -94,7 +94,7 @@ class TermSource:
         return (signal - value).double().numpy() if is_same else np.full((1, 1), np.nan)
 
     def compare(self) -> None:
-        """Drop the quantity unless it differs from the term by the same offset."""
+        """Discard the quantity unless it differs from the term by the same offset."""
         if self._read is not None and not np.allclose(
             self._gap(), self.offset, rtol=0.0, atol=1e-5
         ):
@@ -143,17 +143,17 @@ def action_columns(env: Env) -> Iterator[PassportColumn]:
 
 
 def check_rate(step_dt: float, env: Env, path: str) -> None:
-    """Raise unless an environment acts as often as a policy [s]."""
+    """Raise unless an environment has the control step of a policy [s]."""
     if abs(step_dt - env.step_dt) > 1e-9:
         raise InvalidInputError(
-            f"{path!r} was trained to act every {step_dt:g} s, this environment every "
-            f"{env.step_dt:g} s.",
+            f"{path!r} was trained with steps of {step_dt:g} s, but this environment "
+            f"has steps of {env.step_dt:g} s.",
             name="step_dt",
         )
 
 
 def check_fit(passport: Passport, env: Env, group: str, path: str) -> None:
-    """Raise if an environment's columns mean something else than the policy's."""
+    """Raise if contracts of an environment's columns differ from the policy's."""
     for kind, theirs, ours in (
         ("observation", passport.observations, observation_columns(env, group)),
         ("action", passport.actions, action_columns(env)),
@@ -169,8 +169,8 @@ def check_fit(passport: Passport, env: Env, group: str, path: str) -> None:
         if faults:
             raise InvalidInputError(
                 f"The passport of {path!r} does not fit this environment: {kind} "
-                f"{listed(faults)}. Play it in the task that it was trained for, "
-                "without settings that change these.",
+                f"{listed(faults)}. Play it in the task of its training, without "
+                "settings that change these.",
                 name=kind,
             )
 
@@ -191,7 +191,7 @@ def _target(name: str, term: Action) -> str:
 
 
 def _rest(term: Action, k: int) -> tuple[float, Range | None]:
-    """Return the value that action 0 requests, and the range of values [unit]."""
+    """Return the value for action 0, and the range of values [unit]."""
     if isinstance(term, ControlAction):
         low, high = float(term.low[k]), float(term.high[k])
         is_limited = math.isfinite(low) and math.isfinite(high)
@@ -201,7 +201,7 @@ def _rest(term: Action, k: int) -> tuple[float, Range | None]:
         return 0.0, (-most, most)
     if not isinstance(term, JointAction):
         return 0.0, None
-    if isinstance(term, RelativeJointAction):  # from the present position
+    if isinstance(term, RelativeJointAction):  # relative to the current position
         return 0.0, term.cfg.clip
     worlds = len(term.entity.data.default_joint_pos)
     zero = term.targets(torch.zeros(worlds, term.dim).to(term.scale))
@@ -224,7 +224,7 @@ def _sign(env: Env, source: str, component: str, contract: Contract) -> str:
 
 
 def _noise_std(noise: ObservationNoise | None, step_dt: float) -> float:
-    """Return the deviation of a term's noise, in its unit."""
+    """Return the standard deviation of a term's noise, in its unit."""
     if isinstance(noise, UniformNoise):
         return (noise.high - noise.low) / 12**0.5
     if isinstance(noise, GaussianNoise):

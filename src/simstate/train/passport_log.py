@@ -1,4 +1,4 @@
-"""Signals of a log as a policy's passport names them, side by side at control steps."""
+"""Signals of a log under the names of a policy's passport, at control steps."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from simstate.train.policy_passport import ACTION, CLOCK, Passport, PassportColu
 Array = NDArray[np.float64]
 QUATERNION, GRAVITY = "root_link_quat_w", "projected_gravity_b"
 LARGEST = 1e100
-"""Limit of magnitudes, whose squares must be finite."""
+"""Maximum magnitude of values, so that their squares are finite."""
 STEPS = 400
-"""Largest number of control steps that are compared."""
+"""Maximum number of control steps to compare."""
 
 
 @dataclass
@@ -39,7 +39,7 @@ class LogSignals:
     """Signals of the passport that the log does not have."""
 
     def place(self, short: str) -> list[int]:
-        """Return the columns of a signal without its entity's name; []: none."""
+        """Return the columns of a signal, named without its entity; [] if missing."""
         found = [at for name, at in self.places.items() if name.endswith(short)]
         return found[0] if found else []
 
@@ -54,7 +54,7 @@ class LogSignals:
         return [k for k, _ in both], [j for _, j in both]
 
     def named(self, at: Sequence[int]) -> tuple[str, ...]:
-        """Return names of columns; a signal's if all of it are among them."""
+        """Return names of columns; complete signals are named by the signal."""
         found = list[str]()
         for name, columns in self.places.items():
             inside = [k for k in at if k in columns]
@@ -64,9 +64,9 @@ class LogSignals:
 
 
 def signals_of(log: Log, passport: Passport) -> LogSignals:
-    """Return a log's signals that a passport names, or the quaternion replaces.
+    """Return the signals of a passport that a log has, and the quaternion.
 
-    Raise if there is none, or if a column has components of other names.
+    Raise if there is none, or if components of a column have other names.
     """
     wanted: dict[str, dict[str, PassportColumn]] = {}
     for one in passport.observations:
@@ -96,7 +96,7 @@ def signals_of(log: Log, passport: Passport) -> LogSignals:
         found[ACTION] = target.time, values, names
     if not found:
         raise InvalidInputError(
-            f"{log.source} has none of the signals of the passport, which are "
+            f"{log.source} has none of the passport's signals, which are "
             f"{', '.join([*wanted, QUATERNION, ACTION])}; it has "
             f"{', '.join(log.columns)}. Rename its columns (--rename q=joint_pos); "
             "headings of a table are joint_pos[NAME], with the joint's name.",
@@ -111,7 +111,7 @@ def signals_of(log: Log, passport: Passport) -> LogSignals:
 
 
 def _check_names(unused: list[str], missing: list[str], log: Log) -> None:
-    """Raise if an unused column's name is nearly that of a signal that is missing."""
+    """Raise if the name of an unused column resembles that of a missing signal."""
     shorts = [name.rpartition(".")[2] for name in missing]
     for name in unused:
         short = name.rpartition(".")[2]
@@ -126,9 +126,9 @@ def _check_names(unused: list[str], missing: list[str], log: Log) -> None:
 
 
 def _column(log: Log, name: str, others: Collection[str] = ()) -> LogColumn | None:
-    """Return a column by its name; the entity's may differ, but not be one of others'.
+    """Return a column by name; its entity may differ, if it is not one of `others`.
 
-    Raise if it has values that cannot be compared.
+    Raise if its values are not finite.
     """
     short = name.rpartition(".")[2]
     ends = [
@@ -143,7 +143,7 @@ def _column(log: Log, name: str, others: Collection[str] = ()) -> LogColumn | No
 
 
 def _check_values(log: Log, column: LogColumn) -> None:
-    """Raise if a column has values that are not finite, or whose squares are not."""
+    """Raise if a column has values that are not finite, or too large to square."""
     rows, parts = np.nonzero(~(np.abs(column.values) < LARGEST))
     if len(rows):
         row, part = int(rows[0]), int(parts[0])
@@ -173,15 +173,15 @@ def _ordered(log: Log, column: LogColumn, parts: list[str]) -> Array:
     if column.width != len(parts):
         raise InvalidInputError(
             f"Column {column.name!r} of {log.source} has {column.width} components "
-            f"without names, and the passport {len(parts)}: {', '.join(parts)}. Name "
-            "them in the log.",
+            f"without names, but the passport has {len(parts)}: {', '.join(parts)}. "
+            "Name them in the log.",
             name=column.name,
         )
     return column.values
 
 
 def _observed(log: Log, parts: dict[str, PassportColumn]) -> tuple[Array, Array] | None:
-    """Return times and values of a signal from a recorded observation of the policy."""
+    """Return times and values of a signal from a recorded observation, or None."""
     for name, column in log.columns.items():
         if name.startswith("observation/") and all(
             one.name in column.names and not one.age for one in parts.values()
@@ -196,7 +196,7 @@ def _at_steps(
 ) -> LogSignals:
     """Return signals at the times of actions, or at the passport's rate.
 
-    Of each, the latest sample that is not in the future.
+    Each is sampled by zero-order hold: the latest sample at or before the time.
     """
     start = max(time[0] for time, _, _ in found.values())
     end = min(time[-1] for time, _, _ in found.values())
@@ -208,7 +208,7 @@ def _at_steps(
     if len(grid) < 10:
         raise InvalidInputError(
             f"The log has {len(grid)} control steps with all signals, from "
-            f"{start:g} to {end:g} s: 10 or more are needed."
+            f"{start:g} to {end:g} s; at least 10 are needed."
         )
     signals = LogSignals(np.empty((len(grid), 0)), dt=float(np.median(np.diff(grid))))
     tables = list[Array]()
@@ -224,19 +224,19 @@ def _at_steps(
 
 
 def to_body(quat: Array, vector: Array) -> Array:
-    """Return world vectors along body axes, by (w, x, y, z); shape (steps, 3)."""
+    """Return world vectors in body axes, given (w, x, y, z); shape (steps, 3)."""
     w, u = _unit(quat)[:, :1], -_unit(quat)[:, 1:]
     turned = 2.0 * np.cross(u, vector)
     return vector + w * turned + np.cross(u, turned)
 
 
 def down_of(quat: Array) -> Array:
-    """Return the direction of gravity along body axes; shape (steps, 3)."""
+    """Return the direction of gravity in body axes; shape (steps, 3)."""
     return to_body(quat, np.broadcast_to([0.0, 0.0, -1.0], (len(quat), 3)))
 
 
 def turns_of(quat: Array) -> Array:
-    """Return the rotations between consecutive attitudes, body axes [rad]."""
+    """Return rotation vectors between consecutive attitudes, body axes [rad]."""
     one, other = _unit(quat)[:-1], _unit(quat)[1:]
     w = (one * other).sum(1, keepdims=True)
     u = one[:, :1] * other[:, 1:] - other[:, :1] * one[:, 1:]

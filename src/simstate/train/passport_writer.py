@@ -30,13 +30,13 @@ from simstate.train.policy_passport import (
 )
 
 _WORLDS, _STEPS = 16, 256
-"""Size of the run that a passport describes."""
+"""Worlds and steps of the run that a passport describes."""
 _PROOF_BYTES = 2_000_000
-"""Size of a proof's pictures, above which it has fewer steps."""
+"""Maximum size of a proof's pictures; larger ones have fewer steps."""
 
 
 class _Run:
-    """Steps of the trained policy in new worlds of its task, noise included."""
+    """Steps of the trained policy in new worlds of its task, with noise."""
 
     def __init__(self, policy: Policy, env: Env) -> None:
         group = policy.run.train.actor_group
@@ -68,7 +68,7 @@ class _Run:
                 made.step(action)
         self.columns = list(observation_columns(made, group, sources))
         world, kept = int(length.argmax()), max(_PROOF_BYTES // (size or 1), 1)
-        if policy.run.train.is_recurrent:  # a network's memory is that of one episode
+        if policy.run.train.is_recurrent:  # its memory spans one episode
             kept = min(kept, int(length[world]))
         kept = min(kept, PROOF_STEPS)
         each = [{**inputs[k], "actions": actions[k]} for k in range(kept)]
@@ -89,7 +89,7 @@ class _Run:
 
 
 def make_passport(policy: Policy, env: Env) -> Passport:
-    """Return the passport of a policy that was trained in such an environment."""
+    """Return the passport of a policy that was trained in this kind of environment."""
     run = _Run(policy, env)
     has_ranges = all(name in policy.seen for name in (*run.keys, ACTION))
     seen: dict[str, Tensor] = policy.seen if has_ranges else {}
@@ -122,7 +122,7 @@ def make_passport(policy: Policy, env: Env) -> Passport:
 def _with_ranges(
     columns: Iterable[PassportColumn], run: Tensor, limits: Tensor | None
 ) -> Iterator[PassportColumn]:
-    """Yield columns with their ranges [unit] in training and in a run (n, columns)."""
+    """Yield columns with their ranges in training and statistics of a run [unit]."""
     limits = torch.stack(torch.aminmax(run, dim=0)) if limits is None else limits
     for k, one in enumerate(columns):
         values = one.value_of(run[:, k].double().numpy())

@@ -1,4 +1,4 @@
-"""Played: a policy from a file, whatever kind, and the run that it is of."""
+"""Played: a policy from a file of any kind, and its run."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Played(ABC):
 
     def __init__(self, run: RunCfg) -> None:
         self.run = run
-        """The run that it is of: the task, and its settings."""
+        """The run of the policy: the task and its settings."""
 
     @abstractmethod
     def act_in(self, env: Env) -> Act:
-        """The policy for an environment, which it must fit."""
+        """Return the policy for an environment, which it must fit."""
 
 
 class PlayedCheckpoint(Played):
@@ -37,12 +37,12 @@ class PlayedCheckpoint(Played):
         self._content, self._make = content, Policy
 
     def act_in(self, env: Env) -> Act:
-        """The policy for an environment, which it must fit."""
+        """Return the policy for an environment, which it must fit."""
         return self._make(env, self._content)
 
 
 class PlayedOnnx(Played):
-    """An exported policy, run by ONNX Runtime: neither torch's networks nor rsl-rl."""
+    """An exported policy, run by ONNX Runtime, without rsl-rl."""
 
     def __init__(self, path: Path, named: str | None) -> None:
         facts = metadata_of(path)
@@ -55,16 +55,16 @@ class PlayedOnnx(Played):
         self._path = path
 
     def act_in(self, env: Env) -> Act:
-        """The policy for an environment, which it must fit."""
+        """Return the policy for an environment, which it must fit."""
         return OnnxPolicy(self._path, env, self.run.train.actor_group)
 
 
 def load_played(path: Path, task: str | None = None) -> Played:
-    """The policy of a run's folder, a checkpoint or an ONNX file.
+    """Return the policy of a run's folder, a checkpoint or an ONNX file.
 
     Args:
-        path: where it is.
-        task: where its task is now; None: where it was.
+        path: the folder or file.
+        task: reference of its task if that has moved; None: the stored one.
     """
     if path.suffix == ".onnx":
         played: Played = PlayedOnnx(path, task)
@@ -77,7 +77,7 @@ def load_played(path: Path, task: str | None = None) -> Played:
         found = tasks.find(task)
         if found.label != label_of(played.run.task):
             raise InvalidInputError(
-                f"The checkpoint was trained for {played.run.task!r}, not for {task!r}."
+                f"The policy was trained for {played.run.task!r}, not for {task!r}."
             )
         played.run = dataclasses.replace(played.run, task=found.reference)
     return played

@@ -1,4 +1,4 @@
-"""Passport: the contract of a policy's columns, carried by its ONNX file.
+"""Passport: the contract of a policy's columns, stored in its ONNX file.
 
 passport = read_passport("policy.onnx")  # neither torch nor MuJoCo is needed
 [(one.name, one.unit, one.low, one.high) for one in passport.observations]
@@ -28,32 +28,32 @@ FORMAT = "simstate passport 1"
 KEY = "passport"
 """Key of the metadata of an ONNX file."""
 ACTION, CLOCK, COMMAND = "action", "clock", "command."
-"""Sources that are no quantities: the last action, the episode's clock, commands."""
+"""Sources that are not quantities: the last action, the episode's clock, commands."""
 PROOF_STEPS = 64
 PROOF_ERROR = 1e-4
-"""Largest difference from the proof's actions: that of other processors' rounding."""
+"""Maximum difference from the proof's actions, due to rounding on other processors."""
 _WITHOUT = (
-    "Only policies that this version of simstate exports have one: train, or run "
-    "`simstate train --resume --run-dir RUN` on the finished run, which writes its "
+    "Only policies exported by this version of simstate have one: train a policy, or "
+    "run `simstate train --resume --run-dir RUN` on the finished run, which writes its "
     "policy.onnx again."
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class PassportColumn:
-    """A column of the network's input or output; their order is the network's.
+    """A column of the network's input or output, in the order of the network.
 
-    An input is (value − offset), brought into `clip`, × scale, of `age` steps before
-    the latest that is known; an output is an action, which requests the value
-    offset + scale × action, brought into `clip`.
+    An input is (value − offset), clamped to `clip`, × scale, of `age` steps before the
+    latest sample; an output is an action, whose value is offset + scale × action,
+    clamped to `clip`.
     """
 
     name: str
     term: str
     """Observation or action term of the task."""
     source: str
-    """Signal that it is a component of: a quantity such as "robot.joint_pos", "action",
-    "command.NAME", "clock", or the term's name if it is none of these."""
+    """Signal of which it is a component: a quantity such as "robot.joint_pos",
+    "action", "command.NAME", "clock", or else the term's name."""
     component: str
     """Name of the component: a joint, "x", "cos"."""
     unit: str
@@ -64,28 +64,28 @@ class PassportColumn:
     """Direction in which the value is positive."""
     scale: float
     offset: float
-    """Default joint position, and the like [unit]."""
+    """Offset of the value, such as a default joint position [unit]."""
     clip: tuple[float, float] | None
     age: int = 0
-    """Control steps, of a history."""
+    """Age within a history [control steps]."""
     delay: tuple[int, int] = (0, 0)
-    """Least and largest delay in training [control steps]."""
+    """Minimum and maximum delay in training [control steps]."""
     noise_std: float = 0.0
-    """Deviation of the noise in training [unit]."""
+    """Standard deviation of the noise in training [unit]."""
     period_s: float | None = None
     """Period of a clock [s]."""
     low: float = 0.0
-    """Least value in training [unit], noise included."""
+    """Minimum value in training, including noise [unit]."""
     high: float = 0.0
-    """Largest value in training [unit]."""
+    """Maximum value in training, including noise [unit]."""
     mean: float = 0.0
-    """Mean of the trained policy's runs [unit]."""
+    """Mean in runs of the trained policy [unit]."""
     std: float = 0.0
-    """Deviation of the trained policy's runs [unit]."""
+    """Standard deviation in runs of the trained policy [unit]."""
     is_action: bool = False
 
     def value_of(self, column: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the values [unit] of what the network reads or writes."""
+        """Return the values of a column of the network's inputs or outputs [unit]."""
         if self.is_action:
             return self.offset + self.scale * column
         return column / (self.scale or 1.0) + self.offset
@@ -98,7 +98,7 @@ class Passport:
     task: str
     seed: int
     iterations: int
-    """Updates that are done."""
+    """Number of updates."""
     engine: str
     step_dt: float
     """Time between two actions [s]."""
@@ -109,7 +109,7 @@ class Passport:
     pictures: Mapping[str, tuple[int, ...]]
     """Shapes of further inputs (H, W, C)."""
     joints: Mapping[str, tuple[str, ...]]
-    """Names of each entity's joints, in the order of its file."""
+    """Names of each entity's joints, in the order of the model."""
     versions: Mapping[str, str]
     proof: Mapping[str, NDArray[Any]]
     """Inputs by name, and "actions": consecutive steps of a run; (steps, …)."""
@@ -120,14 +120,14 @@ class Passport:
         return 1.0 / self.step_dt
 
     def to_json(self) -> dict[str, Any]:
-        """Return the passport as JSON holds it; arrays as base64 of little-endian."""
+        """Return the passport as JSON values; arrays as little-endian base64."""
         facts = {"format": FORMAT, **dataclasses.asdict(self)}
         facts["proof"] = {name: _packed(x) for name, x in self.proof.items()}
         return facts
 
     @staticmethod
     def from_json(facts: Mapping[str, Any]) -> Passport:
-        """Return the passport that `to_json` described."""
+        """Return the passport from the result of `to_json`."""
         if facts["format"] != FORMAT:
             raise ValueError(f"its format is {facts['format']!r}, not {FORMAT!r}")
         names = {field.name for field in dataclasses.fields(Passport)}
@@ -147,7 +147,7 @@ class Passport:
 
 
 class PassportPolicy:
-    """The network of an ONNX file and its passport, which it must fit."""
+    """The network of an ONNX file and its passport, which must match."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -157,11 +157,11 @@ class PassportPolicy:
         inputs = {one.name: one for one in self._session.get_inputs()}
         known = {"obs", *self.passport.pictures}
         self.states = {k: _state_like(x) for k, x in inputs.items() if k not in known}
-        """First values of the inputs that carry memory from step to step."""
+        """Initial values of the inputs that carry memory from step to step."""
         self._check_sizes(inputs)
 
     def actions(self, inputs: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
-        """Return the actions of consecutive steps, (steps, n), of inputs (steps, …)."""
+        """Return the actions, (steps, n), of consecutive steps; inputs: (steps, …)."""
         if not self.states:
             return self._session.run(["actions"], dict(inputs))[0]
         states, found = dict(self.states), list[Any]()
@@ -182,7 +182,7 @@ class PassportPolicy:
         wanted = proof.pop("actions")
         try:
             error = float(np.abs(self.actions(proof) - wanted).max())
-        except Exception as reason:  # of ONNX Runtime's many kinds
+        except Exception as reason:  # ONNX Runtime raises many types
             raise InvalidInputError(
                 f"The proof in the passport of {str(self.path)!r} cannot be run: "
                 f"{' '.join(str(reason).split())[:200]}. The file was altered. "
@@ -191,8 +191,8 @@ class PassportPolicy:
         if not error <= PROOF_ERROR:
             raise InvalidInputError(
                 f"The network of {str(self.path)!r} does not reproduce the proof in "
-                f"its passport: actions differ by {error:.3g}. The weights are not "
-                "those that were exported: export the policy again.",
+                f"its passport: actions differ by {error:.3g}. The weights are not the "
+                "exported ones: export the policy again.",
                 name="proof",
             )
         return error

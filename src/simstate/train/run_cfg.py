@@ -1,4 +1,4 @@
-"""RunCfg: what a training run is."""
+"""RunCfg: the configuration of a training run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from simstate.train.training_logs import LogKind
 
 @dataclass(frozen=True, kw_only=True)
 class OutputCfg:
-    """Outputs of a run other than its policy; none of them changes the policy."""
+    """Outputs of a run other than its policy, which does not depend on them."""
 
     save_every: int = 50
     """Updates between two checkpoints."""
@@ -30,11 +30,11 @@ class OutputCfg:
     """Logger of curves, in addition to progress.jsonl. Weights & Biases also works
     offline."""
     video_every: int | None = None
-    """Updates between two videos of the policy; None: none are made."""
+    """Updates between two videos of the policy; None: no videos."""
     video_envs: int = 4
-    """The worlds of a video, side by side."""
+    """Number of worlds in a video, side by side."""
     video_seconds: float = 4.0
-    """The simulated time of a video [s]."""
+    """Simulated time of a video [s]."""
 
     def __post_init__(self) -> None:
         for name in ("save_every", "keep", "video_every", "video_envs"):
@@ -47,10 +47,10 @@ class OutputCfg:
 
 @dataclass(frozen=True, kw_only=True)
 class RunCfg:
-    """A task and its settings; on native they decide the policy, bit for bit."""
+    """A task and its settings; on native they determine the policy bit for bit."""
 
     task: str
-    """A name, a file or a function, as `tasks.find` takes it."""
+    """A name, a file or a function, as for `tasks.find`."""
     train: TrainCfg
     seed: int = 0
     engine: Literal["native", "warp"] = "native"
@@ -58,21 +58,21 @@ class RunCfg:
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Settings that differ from the task, by path ("env.rewards.track.weight")."""
     without: tuple[str, ...] = ()
-    """The terms of the task that are left out, by path."""
+    """Terms of the task to leave out, by path."""
     start_from: str | None = None
-    """Another run or a checkpoint of it, whose networks this one begins with; None: it
-    begins with random ones."""
+    """Another run or a checkpoint of it, whose networks this one starts with; None:
+    random networks."""
     teacher: str | None = None
     """Another run or a checkpoint of it, whose policy this one imitates, with
-    `TrainCfg.algorithm` "distillation"; None: there is none."""
+    `TrainCfg.algorithm` "distillation"; None: no teacher."""
     parameters: str | None = None
-    """A file of `simstate identify`: each world draws its parameters from it at the
-    start; None: the task's own."""
+    """A file of `simstate identify`, from which each world draws its parameters at the
+    start; None: the parameters of the task."""
     output: OutputCfg = field(default_factory=OutputCfg)
 
     def __post_init__(self) -> None:
         self.train.check()
-        whole_number("seed", self.seed, 0, 2**64 - 1)  # what torch takes
+        whole_number("seed", self.seed, 0, 2**64 - 1)  # the range of torch
         instance_of("settings", self.settings, Mapping)
         all_of("settings", list(self.settings), str)
         all_of("without", self.without, str)
@@ -85,7 +85,7 @@ class RunCfg:
 
     @staticmethod
     def for_task(reference: str, **changes: Any) -> RunCfg:
-        """Return a run of a task as written, except for `changes` of these fields.
+        """Return a run of a task with its default settings, except for `changes`.
 
         A file is named by its full path: the run can be resumed from any folder.
         """
@@ -95,7 +95,7 @@ class RunCfg:
 
     @staticmethod
     def of(content: Content) -> RunCfg:
-        """The settings of the run that wrote a checkpoint."""
+        """Return the settings of the run that wrote a checkpoint."""
         try:
             settings = dict(content["run"])
             train = dict(settings["train"])
@@ -108,11 +108,11 @@ class RunCfg:
             return RunCfg(**settings)
         except (KeyError, TypeError, ValueError) as error:
             raise SnapshotError(
-                f"The checkpoint does not say what run it is of: {error!r}.", name="run"
+                f"The checkpoint does not describe its run: {error!r}.", name="run"
             ) from error
 
     def as_dict(self) -> Content:
-        """The settings as a checkpoint has them."""
+        """Return the settings for a checkpoint."""
         return dataclasses.asdict(self)
 
     def find_task(self) -> Task:
@@ -120,13 +120,13 @@ class RunCfg:
         return tasks.find(self.task)
 
     def env_cfg(self) -> EnvCfg:
-        """The task's environment with the settings of this run."""
+        """Return the task's environment with the settings of this run."""
         cfg = without(self.find_task().env_cfg(), "env", self.without)
         cfg = with_settings(cfg, "env", self.settings)
         return cfg if self.parameters is None else with_fitted(cfg, self.parameters)
 
     def training_env_cfg(self) -> EnvCfg:
-        """Return the environment of training, with what holds in training only."""
+        """Return the environment of training, with settings for training only."""
         gone = tuple(f"{path}." for path in self.without)
         settings = {
             path: value
@@ -140,9 +140,9 @@ class RunCfg:
         return cfg
 
     def changed(self, settings: Mapping[str, Any]) -> RunCfg:
-        """Return a copy with other settings by path, "env.…" and "train.…".
+        """Return a copy with changed settings by path, "env.…" and "train.…".
 
-        A setting of the environment then holds in training, too.
+        A changed setting of the environment also applies in training.
         """
         env = {path: v for path, v in settings.items() if path.startswith("env.")}
         train = with_settings(self.train, "train", settings)
@@ -159,12 +159,12 @@ def check_no_code(
 ) -> None:
     """Raise if a file's task is code that its user has not chosen to run.
 
-    A run keeps the full path of its task's file. What is named in any other way may
-    have come along with the checkpoint, or be a function of another package.
+    A run stores the full path of its task's file. Any other reference may point to code
+    that came with the checkpoint, or to a function of another package.
     """
     if not isinstance(task, str):
         raise UnknownNameError(
-            f"Unknown task {task!r}: a name is a string.", name=str(task)
+            f"Unknown task {task!r}: a task is a string.", name=str(task)
         )
     file = task if task.endswith(".py") else task.rpartition(":")[0]
     is_code = file.endswith(".py") or ":" in task

@@ -1,7 +1,7 @@
-"""run.json: what a run is, in full, for people to read and for runs to repeat.
+"""run.json: the complete description of a run, to read it and to repeat it.
 
-It has the task, every setting by path, the versions of what computed it, and the state
-of the git repository that the task is in.
+It has the task, every setting by path, the versions of libraries, and the state of the
+git repository of the task.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ FILE = "run.json"
 FORMAT = "simstate run 1"
 _DICTIONARIES = ("physics_options", "training_settings", "rsl_rl")
 """Fields of a TrainCfg that are dictionaries: a run may have other keys in them than
-its task, so that paths of settings are not enough."""
+its task, which paths of settings cannot express."""
 
 
 def described_run(cfg: RunCfg) -> dict[str, Any]:
     """Return a description of a run for a file."""
     task = cfg.find_task()
-    settings = {**settings_of(cfg.env_cfg(), "env"), **settings_of(cfg.train, "train")}
+    env_cfg = dataclasses.replace(cfg, parameters=None).env_cfg()
+    settings = {**settings_of(env_cfg, "env"), **settings_of(cfg.train, "train")}
     return {
         "format": FORMAT,
         "task": cfg.task,
@@ -42,6 +43,7 @@ def described_run(cfg: RunCfg) -> dict[str, Any]:
         "without": list(cfg.without),
         "start_from": cfg.start_from,
         "teacher": cfg.teacher,
+        "parameters": cfg.parameters,
         "settings": {path: described(each.value) for path, each in settings.items()},
         **{name: described(getattr(cfg.train, name)) for name in _DICTIONARIES},
         "output": dataclasses.asdict(cfg.output),
@@ -60,7 +62,7 @@ def write_run_file(run_dir: Path, cfg: RunCfg) -> None:
 
 
 def read_run_file(path: Path) -> RunCfg:
-    """The run that a run.json describes, or the one in a folder.
+    """Return the run of a run.json, or of the one in a folder.
 
     The task is looked up again; a warning is issued if it has changed since.
     """
@@ -79,18 +81,19 @@ def read_run_file(path: Path) -> RunCfg:
             without=tuple(content["without"]),
             start_from=content.get("start_from"),
             teacher=content.get("teacher"),
+            parameters=content.get("parameters"),
             output=OutputCfg(**content["output"]),
         )
     except (KeyError, TypeError) as error:
         raise InvalidInputError(
-            f"{str(path)!r} is no run.json of simstate: {error}."
+            f"{str(path)!r} is not a run.json of simstate: {error}."
         ) from error
     _warn_if_changed(path, content, cfg.find_task())
     return cfg
 
 
 def check_task_file(run_dir: Path, task: Task) -> None:
-    """Warn if a run's task is written otherwise than when the run began."""
+    """Warn if the file of a run's task has changed since the run started."""
     path = run_dir / FILE
     if path.is_file():
         content = _content(path)
@@ -101,7 +104,7 @@ def _warn_if_changed(path: Path, content: dict[str, Any], task: Task) -> None:
     if content.get("task_file_sha256") not in (None, _digest(task)):
         warn(
             f"The file of task {task.name!r} has changed since {str(path)!r} was "
-            "written: what is no setting, such as the code of terms, is as it is now."
+            "written: whatever is not a setting, such as code of terms, is current."
         )
 
 
@@ -109,7 +112,7 @@ def _content(path: Path) -> dict[str, Any]:
     path = path / FILE if path.is_dir() else path
     if not path.is_file():
         raise InvalidInputError(
-            f"There is no file {str(path)!r}: name a run's folder, or its {FILE}."
+            f"There is no file {str(path)!r}: give a run's folder, or its {FILE}."
         )
     try:
         with naming_errors(path, "read"):
@@ -118,11 +121,11 @@ def _content(path: Path) -> dict[str, Any]:
         form: object = content["format"]
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidInputError(
-            f"{str(path)!r} is no {FILE} of simstate: {error}."
+            f"{str(path)!r} is not a {FILE} of simstate: {error}."
         ) from error
     if form != FORMAT:
         raise InvalidInputError(
-            f"{str(path)!r} has the format {form!r}, this version reads {FORMAT!r}."
+            f"{str(path)!r} has the format {form!r}; this version reads {FORMAT!r}."
         )
     return content
 
@@ -134,7 +137,7 @@ def _digest(task: Task) -> str | None:
 
 
 def _git_state(folder: Path) -> dict[str, Any] | None:
-    """The commit of a folder's repository, and what has changed since; None: none."""
+    """Return commit and changed files of a folder's repository; None without one."""
     try:
         commit = _git(folder, "rev-parse", "HEAD")
         changed = _git(folder, "status", "--porcelain").splitlines()

@@ -14,13 +14,13 @@ from simstate.train.run_cfg import RunCfg
 from simstate.world.worlds import worlds_of
 
 PROBED = 2
-"""Worlds of the small environment that is measured."""
+"""Number of worlds of the small environment that is measured."""
 SELDOM_TOO_MUCH = 4096
-"""Number of worlds up to which nothing is measured, since that would take too long."""
+"""Number of worlds up to which memory is not measured, because that takes time."""
 COPIES = 2
-"""Copies of a world's state: a step can be rolled back."""
+"""Copies of a world's state, since a step can be rolled back."""
 BATCHES = 2
-"""Copies of the experience: in order, and shuffled."""
+"""Copies of the experience: in order and shuffled."""
 
 
 def check_memory(cfg: RunCfg) -> None:
@@ -36,14 +36,14 @@ def check_memory(cfg: RunCfg) -> None:
     if each * count > free:
         raise InvalidInputError(
             f"{count:,} worlds with {cfg.train.steps_per_env} steps of experience each "
-            f"need about {readable(each * count)}, and {readable(free)} are free: "
+            f"need about {readable(each * count)}, but {readable(free)} are free: "
             f"at most {int(free // each):,} worlds fit ({each / 1e3:.1f} kB each).",
             name="num_envs",
         )
 
 
 def bytes_per_world(env: Env, cfg: RunCfg) -> int:
-    """Memory of one more world of a run: its state, derived fields, experience."""
+    """Return the memory of one world of a run: state, derived fields, experience."""
     internals = worlds_of(env.sim)
     slots = sum(
         slot.tensor.nbytes

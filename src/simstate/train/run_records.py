@@ -1,4 +1,4 @@
-"""Runs on disk: what they were, how far they came, and how they compare."""
+"""Runs on disk: their settings, their progress and a comparison."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from simstate.train.training_logs import PROGRESS, read_progress
 REWARD = "Train/mean_reward"
 LENGTH = "Train/mean_episode_length"
 LAST = 10
-"""Updates at the end that a run's figures are means over."""
+"""Number of last updates for the means of a run."""
 
 
 @dataclass(frozen=True)
@@ -32,38 +32,38 @@ class RunRecord:
 
     @property
     def iteration(self) -> int:
-        """Updates that were done."""
+        """Number of updates."""
         return int(self.progress[-1]["iteration"]) if self.progress else 0
 
     @property
     def wanted(self) -> int | None:
-        """Number of updates requested at first."""
+        """Number of updates that were requested initially."""
         return self.facts.get("settings", {}).get("train.iterations")
 
     @property
     def seconds(self) -> float:
-        """Time that gathering and learning took [s]."""
+        """Time of collecting experience and learning [s]."""
         names = ("Perf/collection_time", "Perf/learning_time")
         return sum(line.get(name, 0.0) for line in self.progress for name in names)
 
     def settings(self) -> dict[str, Any]:
-        """Task, seed, engine, device and every setting, by name."""
+        """Return task, seed, engine, device and every setting, by name."""
         plain = {k: self.facts.get(k) for k in ("task", "seed", "engine", "device")}
         return {**plain, **self.facts.get("settings", {})}
 
     def final(self, name: str) -> float | None:
-        """The mean of a logged number over the last updates; None: it has none."""
+        """Return the mean of a logged value over the last updates, or None."""
         values = [line[name] for line in self.progress[-LAST:] if name in line]
         return statistics.mean(values) if values else None
 
     def curve(self, name: str) -> tuple[list[float], list[float]]:
-        """Updates, and a logged number at each of them."""
+        """Return updates, and a logged value at each of them."""
         lines = [line for line in self.progress if name in line]
         return [line["iteration"] for line in lines], [line[name] for line in lines]
 
 
 def find_runs(folders: Iterable[Path]) -> list[RunRecord]:
-    """The runs in folders, or in folders of these, by name."""
+    """Return the runs in folders and their subfolders, by name."""
     found: dict[Path, RunRecord] = {}
     for folder in folders:
         if not folder.is_dir():
@@ -74,7 +74,7 @@ def find_runs(folders: Iterable[Path]) -> list[RunRecord]:
 
 
 def read_run(folder: Path) -> RunRecord:
-    """The run of a folder."""
+    """Return the run of a folder."""
     path = folder / FILE
     facts: dict[str, Any] = {}
     if path.is_file():
@@ -83,10 +83,9 @@ def read_run(folder: Path) -> RunRecord:
 
 
 def differences(runs: Sequence[RunRecord]) -> list[str]:
-    """The settings that are not the same in all runs of a task, by name.
+    """Return the names of settings that differ between runs of the same task.
 
-    Runs of several tasks differ in "task"; what other settings another task has says
-    nothing of how a run was made.
+    Runs of several tasks also differ in "task"; their other settings are not compared.
     """
     by_task: dict[Any, list[dict[str, Any]]] = {}
     for run in runs:
@@ -107,7 +106,7 @@ def differences(runs: Sequence[RunRecord]) -> list[str]:
 def draw_curves(
     path: Path, groups: Mapping[str, Sequence[RunRecord]], metric: str = REWARD
 ) -> None:
-    """Draw a logged number over updates: a colour for each group, its mean on top."""
+    """Plot a logged value over updates: a colour for each group, and its mean."""
     figure = new_figure(width=7.0, height=4.0)
     axes = figure.subplots()
     for k, (label, runs) in enumerate(groups.items()):
@@ -132,7 +131,7 @@ def draw_curves(
 def _mean_curve(
     curves: Sequence[tuple[list[float], list[float]]],
 ) -> tuple[list[float], list[float]]:
-    """The mean over runs at the updates that all of them have."""
+    """Return the mean over runs at the updates that all of them have."""
     tables = [dict(zip(*curve, strict=True)) for curve in curves]
     common = sorted(set(tables[0]).intersection(*tables[1:]))
     return common, [statistics.mean(table[at] for table in tables) for at in common]

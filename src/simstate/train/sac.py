@@ -2,7 +2,7 @@
 
 Soft actor-critic (Haarnoja et al., 2018) with two critics and a learnt temperature, on
 the experience of many worlds at once. Every sample is used several times, so that it
-needs fewer steps of the worlds than PPO where physics is expensive.
+needs fewer environment steps than PPO, which pays off if physics is expensive.
 """
 
 # rsl-rl comes without type information.
@@ -28,9 +28,9 @@ from simstate.train.checkpoint import Content
 
 FIRST_TEMPERATURE = 0.1
 FOLLOW = 0.01
-"""Share of the critics' weights that their targets take over in a step."""
+"""Fraction by which the target critics move towards the critics in each step."""
 ACTOR_EVERY = 2
-"""Steps of the critics for each step of the actor."""
+"""Steps of the critics per step of the actor."""
 
 
 class TwinValues(nn.Module):
@@ -90,15 +90,15 @@ class ExperienceBuffer:
         rows: Tensor = saved["rows"]
         if rows.shape[1:] != self._rows.shape[1:] or len(rows) > len(self._rows):
             raise SnapshotError(
-                f"The checkpoint has experience of shape {tuple(rows.shape)}, and this "
-                f"run keeps {tuple(self._rows.shape)}."
+                f"The checkpoint has experience of shape {tuple(rows.shape)}, but this "
+                f"run stores {tuple(self._rows.shape)}."
             )
         self._rows[: len(rows)] = rows
         self._next, self._count = saved["next"], len(rows)
 
 
 class SoftActorCritic:
-    """The learner, with the methods that rsl-rl's learners have."""
+    """The learner, with the interface of rsl-rl's learners."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class SoftActorCritic:
         self._groups: dict[str, list[str]] = settings["obs_groups"]
         self.learning_rate = cfg.learning_rate
         self.desired_kl: float | None = None
-        """Not used: the size of a step is fixed."""
+        """Unused: the learning rate is fixed."""
         seen, actions = worlds.get_observations(), worlds.num_actions
         made, actor = resolve_class(settings["actor"])
         self.actor: MLPModel = made(seen, self._groups, "actor", actions, **actor)
@@ -159,37 +159,37 @@ class SoftActorCritic:
     def process_env_step(
         self, obs: Any, rewards: Tensor, dones: Tensor, extras: dict[str, Any]
     ) -> None:
-        """Store a step of the worlds, with what they saw before any reset."""
+        """Store a step of the worlds, with their observations before any reset."""
         assert self._before is not None
         seen, judged, action = self._before
         after = grouped(extras["final_observation"], self._num_envs).to(obs.device)
-        goes_on = 1.0 - dones.float()
-        if "time_outs" in extras:  # the value after a time-out counts
-            goes_on = torch.maximum(goes_on, extras["time_outs"].float())
+        continues = 1.0 - dones.float()
+        if "time_outs" in extras:  # bootstrap from the value after a time-out
+            continues = torch.maximum(continues, extras["time_outs"].float())
         self._fresh.append((seen, judged))
         self._replay.add(
             seen, judged, action, rewards[:, None] * self._per_second,
-            goes_on[:, None], self._seen(after), self._judged(after),
+            continues[:, None], self._seen(after), self._judged(after),
         )  # fmt: skip
 
     def compute_returns(self, obs: Any) -> None:
         """Do nothing: values are learnt from single steps."""
 
     def update(self) -> dict[str, float]:
-        """Take the steps of the optimisers; return the mean losses."""
+        """Take all steps of the optimisers; return the mean losses."""
         cfg = self._cfg
         steps = cfg.num_learning_epochs * cfg.num_mini_batches
         losses = torch.zeros(3)
         self._normalise()
         for _ in range(steps):
-            seen, judged, action, reward, goes_on, next_seen, next_judged = (
+            seen, judged, action, reward, continues, next_seen, next_judged = (
                 self._replay.draw(cfg.batch_size)
             )
             with torch.no_grad():
                 judged = self.values.normaliser(judged)
                 next_judged = self.values.normaliser(next_judged)
             after = next_seen, next_judged
-            losses[0] += self._learn_values(judged, action, reward, goes_on, *after)
+            losses[0] += self._learn_values(judged, action, reward, continues, *after)
             if self._steps % ACTOR_EVERY == 0:
                 losses[1:] += self._learn_actor(seen, judged)
             self._steps += 1
@@ -218,7 +218,7 @@ class SoftActorCritic:
         return noise.draw()
 
     def _learn_values(
-        self, judged: Tensor, action: Tensor, reward: Tensor, goes_on: Tensor,
+        self, judged: Tensor, action: Tensor, reward: Tensor, continues: Tensor,
         next_seen: Tensor, next_judged: Tensor,
     ) -> Tensor:  # fmt: skip
         """Take a step of the critics and their targets; return the loss."""
@@ -226,7 +226,7 @@ class SoftActorCritic:
             next_action, log_prob = self._draw(next_seen)
             value = self._targets(next_judged, next_action).amin(0)
             value = value - self._log_temperature.exp() * log_prob
-            target = reward[:, 0] + self._cfg.gamma * goes_on[:, 0] * value
+            target = reward[:, 0] + self._cfg.gamma * continues[:, 0] * value
         loss = (self.values(judged, action) - target).square().mean(1).sum()
         self._step("values", loss)
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Grids: one run for each combination of seeds and of values of settings."""
+"""Grids: one run for each combination of seeds and values of settings."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ class Cell:
     """One run of a grid."""
 
     name: str
-    """The name of its folder."""
+    """Name of its folder."""
     group: str
     """Settings in common with runs of other seeds."""
     cfg: RunCfg
 
 
 def grid_cells(base: RunCfg, seeds: Sequence[int], grid: Sequence[str]) -> list[Cell]:
-    """The runs of all combinations; all are made before the first begins.
+    """Return the runs of all combinations; raise if any of them is invalid.
 
     Args:
-        base: what they have in common.
-        seeds: none: that of `base`.
+        base: the common settings.
+        seeds: seeds; empty: that of `base`.
         grid: "path=value,value", such as "env.rewards.track.weight=1,2".
     """
     axes = [_axis(text) for text in grid]
     cells: list[Cell] = []
     for values in itertools.product(*(options for _, options in axes)):
         given = dict(zip((path for path, _ in axes), values, strict=True))
-        said = [f"{path.split('.', 1)[1]}={_text(v)}" for path, v in given.items()]
+        parts = [f"{path.split('.', 1)[1]}={_text(v)}" for path, v in given.items()]
         for seed in dict.fromkeys(seeds or (base.seed,)):
-            name = "_".join([*said, f"seed_{seed}"]).replace("/", "-")
+            name = "_".join([*parts, f"seed_{seed}"]).replace("/", "-")
             cfg = _with(dataclasses.replace(base, seed=seed), given)
-            cells.append(Cell(name, ", ".join(said) or "all", cfg))
+            cells.append(Cell(name, ", ".join(parts) or "all", cfg))
     return cells
 
 
@@ -63,7 +63,7 @@ def _axis(text: str) -> tuple[str, list[Any]]:
 
 
 def _split(values: str) -> list[str]:
-    """The parts between commas that are in no brackets."""
+    """Split at commas outside of brackets."""
     parts, depth = [""], 0
     for letter in values:
         depth += (letter in "[(") - (letter in "])")
@@ -75,7 +75,7 @@ def _split(values: str) -> list[str]:
 
 
 def _value(text: str) -> Any:
-    """A number, a list, true, false or null as JSON has them; else the text itself."""
+    """Return a JSON value: a number, list, true, false or null; else the text."""
     try:
         return json.loads(text.strip().replace("(", "[").replace(")", "]"))
     except json.JSONDecodeError:

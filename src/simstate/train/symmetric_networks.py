@@ -1,9 +1,9 @@
-"""SymmetricNetworks: perceptrons that treat a mirrored observation as the mirror image.
+"""SymmetricNetworks: perceptrons that map mirrored observations to mirrored outputs.
 
 Hidden unit i + H/2 is the mirror image of unit i. If the weights are symmetric and
 every gradient is averaged with its mirror image, Adam, which works element by element,
-keeps them so: the policy is exactly symmetric, costs what an ordinary one costs, and
-is an ordinary network when it is exported.
+keeps them symmetric: the policy is exactly symmetric at no extra cost, and is exported
+as an ordinary network.
 """
 
 # rsl-rl comes without type information.
@@ -24,12 +24,12 @@ from simstate.base.errors import InvalidInputError, SnapshotError
 from simstate.entity.mirror import SignedPermutation
 
 SAME = 1e-4
-"""Largest relative difference of weights that are mirror images of each other."""
+"""Maximum relative difference of weights that are mirror images of each other."""
 
 
 @dataclass(frozen=True)
 class MirroredParameters:
-    """Which of a network's weights are mirror images of each other, and their signs."""
+    """Permutation and signs that map a network's weights to their mirror images."""
 
     index: Tensor
     sign: Tensor
@@ -40,7 +40,7 @@ class MirroredParameters:
 
 
 class SymmetricNetworks:
-    """Actor and critic whose weights stay symmetric."""
+    """Actor and critic whose weights remain symmetric."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class SymmetricNetworks:
             last.weight.data.mul_(math.sqrt(2.0))  # the mean of two is smaller
 
     def project(self) -> None:
-        """Remove what rounding has left of asymmetry, and mirror the normalisers."""
+        """Remove asymmetry due to rounding, and symmetrise the normalisers."""
         for network, seen, mirrored in self._networks:
             _project(network, mirrored)
             normaliser: Any = network.obs_normalizer
@@ -92,16 +92,16 @@ class SymmetricNetworks:
                 normaliser._std.copy_(var.sqrt())
 
     def check(self, source: str) -> None:
-        """Raise unless the present weights are symmetric."""
+        """Raise unless the current weights are symmetric."""
         for network, _, mirrored in self._networks:
             flat = nn.utils.parameters_to_vector(network.parameters()).detach()
             gap = float((flat - mirrored(flat)).abs().max())
             if gap > SAME * max(1.0, float(flat.abs().max())):
                 raise SnapshotError(
                     f"{source} has networks that are not symmetric (a weight differs "
-                    f"from its mirror image by {gap:.2g}), and this run has "
-                    "train.symmetric: gradients averaged with their mirror images "
-                    "would not make them so. Start a new run, or leave out symmetric.",
+                    f"from its mirror image by {gap:.2g}), but this run has "
+                    "train.symmetric, which keeps networks symmetric but does not make "
+                    "them so. Start a new run, or omit symmetric.",
                     name="symmetric",
                 )
 
@@ -137,8 +137,8 @@ def _mirrored(
         if layer is not layers[-1]:
             if count % 2:
                 raise InvalidInputError(
-                    f"Symmetric networks have pairs of hidden units: {count} is odd. "
-                    "Choose even hidden_sizes.",
+                    f"Symmetric networks need an even number of hidden units, got "
+                    f"{count}: choose even hidden_sizes.",
                     name="hidden_sizes",
                 )
             after, sign = torch.arange(count).roll(count // 2), torch.ones(count)

@@ -15,22 +15,22 @@ from simstate.base.files import naming_errors, write_atomically
 
 LogKind = Literal["tensorboard", "wandb", "none"]
 PROGRESS = "progress.jsonl"
-"""The file that has a line of JSON for each update."""
+"""File with a line of JSON for each update."""
 
 
 class TrainingLog(ABC):
-    """Takes numbers and videos of a run, by the update that they are of."""
+    """A log of values and videos of a run, by update."""
 
     @abstractmethod
     def write(self, iteration: int, values: Mapping[str, float]) -> None:
-        """Take the numbers of an update."""
+        """Log the values of an update."""
 
     def write_video(self, iteration: int, path: Path) -> None:
-        """Take a video, which stays where it is."""
+        """Log a video; the file is not moved."""
         del iteration, path
 
     def close(self) -> None:
-        """Write what has not been written yet."""
+        """Flush and close the log."""
         return
 
 
@@ -59,7 +59,7 @@ class TensorBoardLog(TrainingLog):
     def __init__(self, run_dir: Path, begin: int) -> None:
         from torch.utils.tensorboard.writer import SummaryWriter
 
-        # What a killed run logged after its checkpoint is logged again.
+        # Values that a killed run logged after its checkpoint are logged again.
         purge = begin + 1 if begin else None
         self._writer: Any = SummaryWriter(
             os.fspath(run_dir), purge_step=purge, flush_secs=10
@@ -71,7 +71,7 @@ class TensorBoardLog(TrainingLog):
             self._writer.add_scalar(name, value, iteration)
 
     def write_video(self, iteration: int, path: Path) -> None:
-        """Show a GIF among the images."""
+        """Log a GIF as an image."""
         if path.suffix != ".gif":
             return
         from PIL import Image
@@ -90,12 +90,12 @@ class TensorBoardLog(TrainingLog):
         self._writer.file_writer.add_summary(summary, iteration)
 
     def close(self) -> None:
-        """Write what has not been written yet."""
+        """Flush and close the log."""
         self._writer.close()
 
 
 class WandbLog(TrainingLog):
-    """Weights & Biases; offline unless WANDB_MODE says otherwise or a key is there."""
+    """Weights & Biases; offline unless WANDB_MODE or WANDB_API_KEY is set."""
 
     def __init__(self, run_dir: Path, settings: Mapping[str, Any]) -> None:
         import wandb  # pyright: ignore[reportMissingImports]
@@ -121,7 +121,7 @@ class WandbLog(TrainingLog):
         self._run.log({"policy": self._wandb.Video(os.fspath(path))}, step=iteration)
 
     def close(self) -> None:
-        """Write what has not been written yet."""
+        """Flush and close the log."""
         self._run.finish()
 
 
@@ -138,7 +138,7 @@ def open_logs(
 
 
 def read_progress(run_dir: Path) -> list[dict[str, float]]:
-    """The lines of a run's progress.jsonl, oldest first; but for a torn one."""
+    """Return the lines of a run's progress.jsonl, oldest first, up to a torn one."""
     path = run_dir / PROGRESS
     lines: list[dict[str, float]] = []
     if not path.is_file():
@@ -158,19 +158,19 @@ class Progress:
     """State of a run after an update."""
 
     iteration: int
-    """Updates that are done."""
+    """Number of updates."""
     reward: float | None
-    """Mean sum of rewards of the last hundred episodes; None: none has ended."""
+    """Mean return of the last hundred episodes; None if none has ended."""
     episode_length_s: float | None
-    """Their mean length [s]."""
+    """Mean length of these episodes [s]."""
     steps_per_second: float
-    """Environment steps of all worlds, learning included."""
+    """Environment steps of all worlds per second, including the time of learning."""
     values: Mapping[str, float] = field(default_factory=dict[str, float])
-    """All that is logged of the update, by name: losses, speeds, and of the episodes
+    """All logged values of the update, by name: losses, speeds, and of the episodes
     that ended in it "Episode_Reward/…", "Episode_Termination/…" and "Metrics/…"."""
 
     def of(self, section: str) -> dict[str, float]:
-        """The values whose names begin with "section/", by the rest of the name."""
+        """Return the values of names "section/…", by the rest of the name."""
         start = f"{section}/"
         return {
             name.removeprefix(start): value

@@ -1,4 +1,4 @@
-"""TrainingRun: PPO on a task in a separate folder, which survives a kill."""
+"""TrainingRun: training on a task, in a folder from which a killed run resumes."""
 
 # rsl-rl comes without type information.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +21,8 @@ from simstate.base.checks import whole_number
 from simstate.base.errors import SimStateError, SnapshotError
 from simstate.base.files import naming_errors
 from simstate.engine import OneTorchThread
-from simstate.env import Env, EnvCfg
+from simstate.env import Env, EnvCfg, tasks
+from simstate.env.task import label_of
 from simstate.interop.rsl_rl import RslRlVecEnv
 from simstate.interop.trained_worlds import TrainedWorlds
 from simstate.state import Snapshot
@@ -60,7 +62,7 @@ from simstate.train.training_logs import (
 )
 
 MANY_ROWS = 4096
-"""Rows of a mini-batch from which on an update is split over threads."""
+"""Number of rows of a mini-batch from which an update uses several threads."""
 
 
 def never() -> bool:
@@ -73,7 +75,7 @@ def _nothing() -> None:
 
 
 MakeWorlds: TypeAlias = Callable[[EnvCfg, RunCfg], Env | TrainedWorlds]
-"""Makes the worlds of a run elsewhere, such as on a cluster."""
+"""Creates the worlds of a run elsewhere, such as on a cluster."""
 
 
 class TrainingRun:
@@ -113,17 +115,17 @@ class TrainingRun:
         """The learner: networks, optimiser and the experience of one update."""
         self._episodes = EpisodeStatistics(self.env.num_envs, self.env.device)
         self.stopping = EarlyStopping(cfg.train.patience)
-        """Best mean return so far, and whether it is worth going on."""
+        """Best mean return so far, and the criterion to stop early."""
         self._best: Content | None = None
         """The best policy, if it has not been written yet."""
         self._seen = SeenRanges()
         self._film: Film | None = None
         self.after_step: Callable[[], None] = _nothing
-        """Called after every step of the worlds, to look at them."""
+        """Called after every step of the worlds, such as to view them."""
         self.iteration = 0
-        """Updates that are done."""
+        """Number of updates."""
         self.saved: int | None = None
-        """The updates that were done at the latest checkpoint; None: there is none."""
+        """Number of updates at the latest checkpoint; None without one."""
         if checkpoint is not None:
             self._restore(checkpoint)
             return
@@ -136,7 +138,7 @@ class TrainingRun:
     def resume(
         run_dir: Path, task: str | None = None, make_worlds: MakeWorlds | None = None
     ) -> TrainingRun:
-        """The run of a folder, where its latest checkpoint left it.
+        """Return the run of a folder, where its latest checkpoint left it.
 
         A task that is a function of a module, or a file that has moved, must be named.
         """
@@ -150,6 +152,8 @@ class TrainingRun:
         cfg = RunCfg.of(content)
         if task is None:
             check_no_code(cfg.task)
+        elif label_of(task) == label_of(cfg.task):  # its file may have moved
+            cfg = dataclasses.replace(cfg, task=tasks.find(task).reference)
         check_task_file(run_dir, cfg.find_task())
         return TrainingRun(cfg, run_dir, content, make_worlds)
 
@@ -159,12 +163,12 @@ class TrainingRun:
         report: Report = no_report,
         stop: Callable[[], bool] = never,
     ) -> bool:
-        """Continue up to this many updates in all; return True if they were reached.
+        """Continue up to a total number of updates; return True if it was reached.
 
-        With `TrainCfg.patience` the end may come sooner, and counts as reached.
+        With `TrainCfg.patience` the run may end earlier, which counts as reached.
 
         Args:
-            iterations: updates in all, those before a resume included.
+            iterations: total number of updates, including those before a resume.
             report: called with the progress after each update.
             stop: called after each update; the run is saved and ends if it returns
                 True.
@@ -178,7 +182,7 @@ class TrainingRun:
         logs = open_logs(kind, self.run_dir, self.iteration, described_run(self.cfg))
         threads = self._threads_worth_it()
         try:
-            # While experience is gathered MuJoCo's threads have the cores.
+            # MuJoCo's threads use the cores while experience is collected.
             with OneTorchThread():
                 return self._loop(iterations, report, stop, logs, threads)
         finally:
@@ -246,14 +250,14 @@ class TrainingRun:
         return seen
 
     def _see(self, seen: TensorDict, action: Tensor) -> None:
-        """Record the ranges of what the actor sees and does."""
+        """Record the ranges of the actor's observations and actions."""
         group = self.cfg.train.actor_group
         names = [str(name) for name in seen.keys()]  # noqa: SIM118
         own = {name: seen[name] for name in names if name.split("/")[0] == group}
         self._seen.add({**own, "action": action})
 
     def _update(self, threads: int) -> dict[str, float]:
-        """Learn from what was gathered; the losses by name."""
+        """Learn from the collected experience; return the losses by name."""
         torch.set_num_threads(threads)
         try:
             return self.algorithm.update()
@@ -263,8 +267,8 @@ class TrainingRun:
     def _threads_worth_it(self) -> int:
         """Return the number of threads of an update.
 
-        A small one is done sooner than the threads have met, and they wait for each
-        other at every layer when the machine is busy with something else.
+        A small update takes less time than synchronising threads, which wait for each
+        other at every layer when the machine is busy.
         """
         cfg = self.cfg.train
         if isinstance(self.algorithm, ExplicitPPO):
@@ -307,7 +311,7 @@ class TrainingRun:
             self._best = copy.deepcopy(self._policy())
 
     def _film_if_due(self, logs: list[TrainingLog]) -> None:
-        """Make a video of the policy; nothing of the run depends on it."""
+        """Make a video of the policy if one is due; the run does not depend on it."""
         output = self.cfg.output
         if output.video_every is None or self.iteration % output.video_every:
             return
@@ -328,7 +332,7 @@ class TrainingRun:
         }
 
     def save(self) -> None:
-        """Write a checkpoint, unless there is one of just now."""
+        """Write a checkpoint, unless there is one of this update."""
         if self.saved == self.iteration:
             return
         snapshot = self.env.snapshot()
@@ -379,6 +383,6 @@ class TrainingRun:
             if isinstance(error, SimStateError):
                 raise
             raise SnapshotError(
-                f"The checkpoint does not hold what this run needs: {error!r}."
+                f"The checkpoint lacks data that this run needs: {error!r}."
             ) from error
         self.saved = self.iteration

@@ -1,4 +1,4 @@
-"""Pictures of worlds as a GIF or an MP4 file, rendered without a display."""
+"""Films of worlds as GIF or MP4 files, rendered without a display."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ FORMATS = (".gif", ".mp4")
 
 
 def check_video(path: Path, fps: float) -> None:
-    """Raise unless a video with this frame rate can be written there."""
+    """Raise unless a video can be written to a path at a frame rate."""
     if path.suffix.lower() not in FORMATS:
         raise InvalidInputError(
-            f"A video's name ends in {' or '.join(FORMATS)}, got {path.name!r}."
+            f"A video must be a {' or '.join(FORMATS)} file, got {path.name!r}."
         )
     if not path.absolute().parent.is_dir():
         raise InvalidInputError(f"There is no folder {str(path.absolute().parent)!r}.")
@@ -40,11 +40,11 @@ def check_video(path: Path, fps: float) -> None:
 
 
 def film(env: Env, act: Act, seconds: float, fps: float) -> list[Frame]:
-    """Run a policy from a reset on, and take pictures of all worlds, side by side.
+    """Reset the worlds, run a policy, and return pictures of all worlds, side by side.
 
-    A second of the film is a second of the simulation: where the steps are fewer than
-    the pictures, a picture stays for some of them. A world whose time is up is
-    reset. The environment's scene has the camera of `with_view`.
+    A second of the film is a second of the simulation: if there are fewer steps than
+    frames, pictures are repeated. A truncated world is reset. The scene of the
+    environment needs the camera of `with_view`.
     """
     seen, _ = env.reset()
     frames: list[Frame] = []
@@ -59,14 +59,14 @@ def film(env: Env, act: Act, seconds: float, fps: float) -> list[Frame]:
 
 
 def write_video(path: Path, frames: Iterable[Frame], fps: float) -> None:
-    """Write the frames as a GIF or an MP4, by the name of the file."""
+    """Write frames as a GIF or an MP4, according to the file's suffix."""
     with VideoFile(path, fps) as video:
         for frame in frames:
             video.add(frame)
 
 
 class VideoFile(Closing):
-    """A GIF or an MP4, by the name of the file, written frame by frame.
+    """A GIF or an MP4, according to the file's suffix, written frame by frame.
 
     Args:
         path: the file, which is replaced.
@@ -89,7 +89,7 @@ class VideoFile(Closing):
         self._mp4.add(frame)
 
     def close(self) -> None:
-        """End the file; without frames there is none."""
+        """Finish the file; without frames, none is written."""
         if self._mp4 is not None:
             self._mp4.close()
         images, self._images = self._images, []
@@ -112,14 +112,14 @@ def _write_gif(path: Path, frames: list[Frame], fps: float) -> None:
 class Mp4(Closing):
     """An H.264 film that is written picture by picture.
 
-    The file is there once the film has ended. Interrupted between pictures, it has
-    those so far; within one, or while it ends, what was there before stays.
+    The file is created by `close`. If interrupted between pictures, it has the pictures
+    so far; if interrupted within one, or within `close`, an existing file is kept.
 
     Args:
         path: the file, which is replaced.
-        size: width and height [px]; odd ones are scaled to the next even.
+        size: width and height [px]; odd values are scaled to the next even one.
         fps: pictures per second; a Fraction is exact.
-        options: of ffmpeg's encoder; none: its usual quality.
+        options: options of ffmpeg's encoder; none: its default quality.
     """
 
     def __init__(
@@ -134,9 +134,9 @@ class Mp4(Closing):
         width, height = size
         even = f"scale={width + width % 2}:{height + height % 2}"
         source = f"-f rawvideo -pix_fmt rgb24 -s {width}x{height} -r {rate} -i -"
-        # Started without `preexec_fn`, which would fork: a fork copies the maps of a
-        # large process, and fails where these exceed the machine's memory. In another
-        # group of processes, so that Ctrl-C does not end it within a picture.
+        # Started without `preexec_fn`, which would fork: a fork copies the page tables
+        # of a large process, and fails if these exceed the machine's memory. It has its
+        # own process group, so that Ctrl-C does not end it within a picture.
         with ExitStack() as stack:
             part = stack.enter_context(replacing(path))
             self._process = subprocess.Popen(
@@ -167,17 +167,17 @@ class Mp4(Closing):
                 raise
 
     def close(self) -> None:
-        """End the file; raise OSError if it could not be written."""
+        """Finish the file; raise OSError if it could not be written."""
         if self._process.returncode is not None:
             return
         with self._file:
             try:
-                _, said = self._process.communicate()
+                _, output = self._process.communicate()
             except BaseException:
                 self._kill()
                 raise
             if self._process.returncode:
-                text = " ".join(said.decode(errors="replace").split())[-500:]
+                text = " ".join(output.decode(errors="replace").split())[-500:]
                 raise OSError(text.rstrip(".") or "ffmpeg failed")
 
     def _kill(self) -> None:
