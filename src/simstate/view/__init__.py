@@ -1,4 +1,4 @@
-"""A viewer in the browser: worlds, their numbers, and controls that act on them."""
+"""A viewer in the browser: worlds, their values, and controls that act on them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def start_viewer(
     playing: bool,
     controls: bool = True,
 ) -> Viewer:
-    """A viewer of a course; see `Simulation.view` and `Viewer`."""
+    """Return a viewer of a course; see `Simulation.view` and `Viewer`."""
     with _needs_view():
         from simstate.view.viewer import Viewer
     return Viewer(
@@ -79,14 +79,14 @@ def thumbnail(render: Callable[..., np.ndarray]) -> bytes | None:
 
 @contextmanager
 def _needs_view() -> Generator[None]:
-    """While it is entered, an import that fails says which extra to install."""
+    """Context manager in which a failed import names the extra to install."""
     try:
         yield
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "simstate":
             raise
         raise InvalidInputError(
-            f"The viewer needs {error.name!r}, which is not installed: "
-            "pip install 'simstate[view]' brings it.",
+            f"The viewer needs {error.name!r}, which is not installed. Install it: "
+            "pip install 'simstate[view]'.",
             name="view",
         ) from error

@@ -1,4 +1,4 @@
-"""Asked: what was asked about, written in the picture at its place."""
+"""Asked: a label in the picture at the element that a client asked about."""
 
 # pyright: reportUnknownMemberType=false
 
@@ -15,39 +15,39 @@ from simstate.view.divergence_marks import place_of_element
 from simstate.view.one_world import OneWorld, vector_text
 
 LabelSource = Callable[[OneWorld], tuple[str, np.ndarray] | None]
-"""A text of the present state and its place in the world, world axes [m]; (3,)."""
+"""Return a text about the current state and its position, world axes [m]; (3,)."""
 LONGEST = 60
-"""Maximum number of letters in a line of a label."""
+"""Maximum number of characters in a line of a label."""
 
 
 class Asked:
     """A label that follows its subject while the worlds move.
 
     Args:
-        server: where it is drawn.
-        place: what it is called in the scene.
+        server: the server whose scene it is drawn in.
+        node: its name in the scene.
     """
 
-    def __init__(self, server: viser.ViserServer, place: str) -> None:
+    def __init__(self, server: viser.ViserServer, node: str) -> None:
         self._scene: Any = server.scene
-        self._place = place
+        self._node = node
         self._source: LabelSource | None = None
         self._label: Any = None
 
     @property
     def text(self) -> str:
-        """Text of the label; "": none."""
+        """Text of the label; "" without one."""
         return "" if self._label is None else self._label.text
 
     def about(self, source: LabelSource | None) -> None:
-        """Write about something else; None: about nothing."""
+        """Set the source of the label; None removes it."""
         self._source = source
         if self._label is not None:
             self._label.remove()
             self._label = None
 
     def update(self, seen: OneWorld, offset: np.ndarray) -> None:
-        """Update the label; `offset` is the world's position [m]; (3,)."""
+        """Update the label; `offset` is the world's position in the grid [m]; (3,)."""
         found = None if self._source is None else self._source(seen)
         if found is None:
             self.about(None)
@@ -55,7 +55,7 @@ class Asked:
         text, place = found
         if self._label is None:
             self._label = self._scene.add_label(
-                self._place, text, position=place + offset, anchor="bottom-left"
+                self._node, text, position=place + offset, anchor="bottom-left"
             )
             return
         self._label.position = place + offset
@@ -79,7 +79,7 @@ def body_label(world: int, body: int) -> LabelSource:
 
 
 def element_label(explanation: Explanation, name: str) -> LabelSource:
-    """The first of the elements that a name means, at its place, if it has one."""
+    """Return a label at the first element that a name selects, if it has a position."""
     one = explanation.select(name)[0]
 
     def source(seen: OneWorld) -> tuple[str, np.ndarray] | None:
@@ -95,7 +95,7 @@ def element_label(explanation: Explanation, name: str) -> LabelSource:
 
 
 def shape_label(text: str, place: np.ndarray, seen: OneWorld) -> LabelSource:
-    """Return a label with the text of a shape, while nothing moves."""
+    """Return a label with the text of a shape, which is shown until time advances."""
     time = float(seen.worlds.time[seen.world])
     words, lines = text.split(), [""]
     for word in words:

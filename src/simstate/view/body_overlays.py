@@ -1,4 +1,4 @@
-"""Overlays of bodies: frames, velocities, wrenches and inertia, as quantities say."""
+"""Overlays of bodies, drawn from quantities: frames, velocities, wrenches, inertia."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LEAST = 1e-9
 
 
 def frames(position: str, orientation: str, share: float) -> Draw:
-    """The frames that two quantities give the points and the axes of."""
+    """Return an overlay of frames, given quantities of their origins and axes."""
     about = EntityData.quantities[position]
 
     def draw(seen: OneWorld) -> list[Shape]:
@@ -46,7 +46,7 @@ def frames(position: str, orientation: str, share: float) -> Draw:
 def arrows(
     at: str, of: str, length: Callable[[OneWorld, np.ndarray], np.ndarray], ink: Colour
 ) -> Draw:
-    """A vector quantity of bodies, drawn at the point that another one gives."""
+    """Return an overlay of a vector quantity, drawn at the position of another one."""
     about = EntityData.quantities[of]
 
     def draw(seen: OneWorld) -> list[Shape]:
@@ -65,7 +65,7 @@ def arrows(
 
 
 def wrenches(seen: OneWorld) -> list[Shape]:
-    """External forces and torques at the bodies' centres of mass."""
+    """Return the external forces and torques at the bodies' centres of mass."""
     shapes: list[Shape] = []
     for label, pos, wrench in _rows(seen, "body_com_pos_w", "body_external_wrench"):
         force, torque = wrench[:3], wrench[3:]
@@ -87,16 +87,16 @@ def load(
     unit: str,
     text: str,
 ) -> list[Shape]:
-    """A force or torque as an arrow with its value near the tip; nothing if zero.
+    """Return an arrow for a force or torque, and its value as a label; [] if zero.
 
     Args:
-        seen: the world, whose bodies the value avoids.
-        at: where it begins, world axes [m]; (3,).
-        value: itself, in the unit; (3,).
-        drawn: as it is drawn [m]; (3,).
-        ink: its colour.
-        unit: of the value.
-        text: what it is.
+        seen: the world; the label is placed outside its bodies.
+        at: start of the arrow, world axes [m]; (3,).
+        value: the force or torque, in `unit`; (3,).
+        drawn: the arrow from start to tip, world axes [m]; (3,).
+        ink: colour of the arrow.
+        unit: unit of the value.
+        text: description of the arrow.
     """
     length = float(np.linalg.norm(drawn))
     if length <= LEAST:
@@ -107,7 +107,7 @@ def load(
 
 
 def inertia_boxes(seen: OneWorld) -> list[Shape]:
-    """Boxes of even density that have each body's mass and principal moments."""
+    """Return boxes of uniform density with each body's mass and principal moments."""
     mass, moments = seen.parameter("body_mass"), seen.parameter("body_inertia")
     shapes: list[Shape] = []
     for entity in seen.entities.values():
@@ -126,7 +126,7 @@ def inertia_boxes(seen: OneWorld) -> list[Shape]:
 
 
 def box_of_inertia(mass: float, moments: np.ndarray) -> np.ndarray:
-    """Half the sides of the box of even density with this mass and inertia [m]."""
+    """Return the half sides of the uniform box of this mass and inertia [m]; (3,)."""
     squares = 1.5 * (moments.sum() - 2.0 * moments) / mass
     return np.sqrt(np.maximum(squares, 0.0))
 
@@ -147,7 +147,7 @@ angular_velocities = arrows(
 def _rows(
     seen: OneWorld, first: str, second: str
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Each body's label, and its values of two quantities."""
+    """Yield each body's label, and its values of two quantities."""
     for entity in seen.entities.values():
         if not entity.num_bodies:
             continue

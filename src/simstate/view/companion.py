@@ -1,4 +1,4 @@
-"""Companion: the bodies of other worlds, coloured by how far they are from ours."""
+"""Companion: the bodies of other worlds, coloured by their distance from ours."""
 
 # mjviser and trimesh come with partial type information.
 # pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false
@@ -18,21 +18,21 @@ from simstate.view.paint import OnClick
 from simstate.world.worlds import Worlds
 
 HEAT = np.array([[50, 110, 230], [0, 170, 160], [240, 210, 40], [230, 60, 50]])
-"""Colours from the same place to far away; (4, 3)."""
+"""Colours from zero distance to `FAR`; (4, 3)."""
 NEAR, FAR = 1e-6, 1e-1
-"""Sizes of the first and the last shape, relative to the size of the scene."""
+"""Distances of the first and the last colour, relative to the size of the scene."""
 
 
 class Companion:
-    """All bodies of the worlds shown, as another course has them.
+    """The bodies of another course, in the worlds that are shown.
 
     Args:
-        server: where they are drawn.
-        ours: the worlds that they are compared with.
-        theirs: the worlds that are drawn.
+        server: the server whose scene they are drawn in.
+        ours: the worlds to compare with.
+        theirs: the worlds to draw.
         worlds: the ids of the worlds shown.
-        size: how large the things in them are [m].
-        label: what the other course is called.
+        size: size of the moving parts [m].
+        label: name of the other course.
         on_click: called with the description of a body that was clicked.
     """
 
@@ -78,7 +78,7 @@ class Companion:
             handle.batched_colors = colours[:, body]
 
     def remove(self) -> None:
-        """Take everything away again."""
+        """Remove everything from the scene."""
         for handle, _ in self._parts:
             handle.remove()
         self._parts = []
@@ -93,8 +93,8 @@ class Companion:
                 far = float(np.linalg.norm(gap))
                 self._on_click(
                     f"**{name}** in {self._label}, world {self._worlds[k]}: "
-                    f"{vector_text(gap)} m off, {far:.4g} m in all; link origin, world "
-                    "axes",
+                    f"{vector_text(gap)} m off, distance {far:.4g} m; link origin, "
+                    "world axes",
                     handle.batched_positions[k],
                 )
 
@@ -102,7 +102,7 @@ class Companion:
 
 
 def heat(share: np.ndarray) -> np.ndarray:
-    """Colours of distances as shares of the size, by their logarithm; (…, 3) uint8."""
+    """Return colours of relative distances, on a log scale, uint8; (…) → (…, 3)."""
     share = np.nan_to_num(share, nan=FAR, posinf=FAR)
     place = np.log(np.clip(share, NEAR, FAR) / NEAR) / np.log(FAR / NEAR)
     stops = np.linspace(0.0, 1.0, len(HEAT))

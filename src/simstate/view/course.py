@@ -1,4 +1,4 @@
-"""Course: what a viewer shows and drives, a simulation or something built on one."""
+"""Course: the subject of a viewer, a simulation or something built on one."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from simstate.world import Slot
 from simstate.world.worlds import worlds_of
 
 MOCAP_REACH = 1.0
-"""Distance that a mocap body may be driven along each axis [m]."""
+"""Maximum distance by which a mocap body may be driven along each axis [m]."""
 
 
 @dataclass(frozen=True)
 class Input:
-    """A number of one world that a slider reads and writes."""
+    """A scalar value of one world that a slider reads and writes."""
 
     name: str
     unit: str
@@ -38,13 +38,13 @@ class Input:
     low: float
     high: float
     read: Callable[[int], float]
-    """Its value in a world."""
+    """Return the value in a world."""
     write: Callable[[int, float], None]
-    """Gives it a value in a world."""
+    """Set the value in a world."""
 
 
 class Course:
-    """A simulation to show: its steps, its inputs, and what can be plotted of it.
+    """A simulation to show: its steps, its inputs and the sources of plots.
 
     A subclass drives something that is built on a simulation, such as a task.
 
@@ -54,11 +54,11 @@ class Course:
     """
 
     name = "simulation"
-    """Name of what is stepped."""
+    """Kind of course, for messages."""
     timeline: RecordedTimeline | None = None
-    """Timeline of a recording, whose steps are shown and not changed."""
+    """Timeline of a recording, which is shown and cannot be changed."""
     companion: Course | None = None
-    """Course shown next to it, of the same model."""
+    """Course of the same model that is shown next to this one."""
     label = ""
     """Name of the companion."""
 
@@ -68,16 +68,16 @@ class Course:
 
     @property
     def step_dt(self) -> float:
-        """The time of one step [s]."""
+        """Duration of one step [s]."""
         return self.worlds.timestep
 
     @property
     def at(self) -> int:
-        """Number of steps taken on a timeline."""
+        """Position on the timeline: the number of steps taken."""
         return 0
 
     def now(self, world: int) -> float:
-        """The time that plots of a world are over [s]."""
+        """Return the time of a world, for the time axis of plots [s]."""
         return float(self.worlds.time[world])
 
     def advance(self) -> None:
@@ -85,15 +85,15 @@ class Course:
         self.worlds.step(1)
 
     def go_to(self, step: int) -> None:
-        """Be where the worlds of a timeline were before a step."""
-        raise InvalidInputError(f"A {self.name} has no timeline to go to {step} on.")
+        """Set the worlds to their states before a step of the timeline."""
+        raise InvalidInputError(f"A {self.name} has no timeline: no step {step}.")
 
     def reset(self, env_ids: Sequence[int]) -> None:
         """Reset the given worlds."""
         self.worlds.reset(list(env_ids))
 
     def snapshot(self, env_ids: Sequence[int] | None = None) -> Snapshot:
-        """All that the worlds are; None: all of them."""
+        """Return a snapshot of worlds; None: all of them."""
         parts = worlds_of(self.worlds)
         return take_snapshot(parts, parts.select(_ids(env_ids)))
 
@@ -103,9 +103,9 @@ class Course:
         restore_snapshot(parts, snapshot, parts.select(_ids(env_ids)))
 
     def take_state(self, other: Course, env_ids: Sequence[int] | None = None) -> None:
-        """Set worlds to the state of those of another course; None: all of them.
+        """Set worlds to the state of another course's; None: all of them.
 
-        Parameters and settings stay what they are here. A mass that flows is state.
+        Parameters and settings are kept. A mass that changes over time is state.
         """
         own, theirs = self.snapshot(env_ids), other.snapshot(env_ids)
         mine, others = (worlds_of(c.worlds).ledger for c in (self, other))
@@ -117,15 +117,15 @@ class Course:
         self.restore(Snapshot({**own.header, "slots": contracts}, slots), env_ids)
 
     def remember(self) -> list[Snapshot]:
-        """All that is needed to come back here."""
+        """Return snapshots from which `recall` restores the current state."""
         return [self.snapshot()]
 
     def recall(self, kept: Sequence[Snapshot]) -> None:
-        """Come back to what was remembered."""
+        """Restore the state that `remember` returned."""
         self.restore(kept[0])
 
     def take_inputs(self, other: Course) -> None:
-        """Give the worlds the inputs that those of another course have."""
+        """Copy the inputs of another course's worlds."""
         for name in ("ctrl", "xfrc_applied", "mocap_pos", "mocap_quat"):
             mine, theirs = (
                 getattr(self.worlds.data, name),
@@ -135,7 +135,7 @@ class Course:
                 mine.copy_(theirs)
 
     def remark(self, world: int) -> str:
-        """Return a remark about a world next to its time."""
+        """Return a remark to show next to a world's time; "" for none."""
         return ""
 
     def inputs(self) -> list[Input]:
@@ -148,7 +148,7 @@ class Course:
         ]
 
     def positions(self) -> list[Input]:
-        """The positions of all hinges and slides."""
+        """Return the positions of all hinge and slide joints."""
         return [
             one
             for entity in self.worlds.scene.values()
@@ -166,7 +166,7 @@ class Course:
         ]
 
     def record(self, path: Path, world: int) -> Recorder:
-        """Record a world in a file from now on, until it is closed."""
+        """Start recording a world in a file, until the recorder is closed."""
         moved = ("qpos", "qvel", "ctrl", "mocap_pos", "mocap_quat")
         fields = [name for name in moved if self._has(name)]
         return SimRecorder(self.worlds, path, (), fields, None, [world], True, 10.0)
@@ -184,8 +184,8 @@ class Course:
 
 
 def _is_parameter(slot: Slot) -> bool:
-    """Return True if it describes a world, rather than its state."""
-    is_mark = slot.name.startswith("by_hand/")  # of constants that a user wrote
+    """Return True if a slot describes a world, rather than its state."""
+    is_mark = slot.name.startswith("by_hand/")  # marks constants that a user wrote
     return is_mark or (slot.kind in ("parameter", "setting") and not slot.moves)
 
 

@@ -1,4 +1,4 @@
-"""ComparedCourse: two courses of one model side by side, and how far they part."""
+"""ComparedCourse: two courses of one model side by side, and their difference."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _OF_THE_SOLVER = ("qacc", "qacc_warmstart")
 class ComparedCourse(Course):
     """A course, and another one next to it with the same inputs.
 
-    Steps, resets and what is written by sliders act on both. Of two recordings the
-    second is brought to the time of the first.
+    Steps, resets and sliders act on both. Of two recordings, the second follows the
+    time of the first.
 
     Args:
-        first: what is shown as it is alone.
-        second: the course drawn next to it, with the colours of the difference.
-        label: what the second is called.
+        first: the course that is drawn in its usual colours.
+        second: the course drawn next to it, coloured by the difference.
+        label: name of the second.
     """
 
     def __init__(self, first: Course, second: Course, label: str) -> None:
@@ -47,11 +47,11 @@ class ComparedCourse(Course):
         self.name, self.timeline = first.name, first.timeline
         self._follow()
 
-    # Both of them.
+    # Both courses.
 
     @property
     def step_dt(self) -> float:
-        """The time of one step of the first [s]."""
+        """Duration of one step of the first [s]."""
         return self.first.step_dt
 
     @property
@@ -60,7 +60,7 @@ class ComparedCourse(Course):
         return self.first.at
 
     def now(self, world: int) -> float:
-        """The time of the first [s]."""
+        """Return the time of the first [s]."""
         return self.first.now(world)
 
     def advance(self) -> None:
@@ -86,7 +86,7 @@ class ComparedCourse(Course):
         """Reset worlds of the first, and set the second to their state."""
         self.first.reset(env_ids)
         if self.timeline is None:
-            # It draws its own parameters, where a task draws some at a reset.
+            # A task may draw parameters at a reset; the second draws its own.
             self.second.reset(env_ids)
             self.join(env_ids)
         self._follow()
@@ -94,14 +94,14 @@ class ComparedCourse(Course):
     def join(self, env_ids: Sequence[int] | None = None) -> None:
         """Set worlds of the second to the state of the first; None: all of them.
 
-        What is compared stays: each has its own parameters and settings.
+        Each course keeps its parameters and settings, which are what is compared.
         """
         if self.timeline is not None:
-            raise InvalidInputError("Recordings are not changed.", name="join")
+            raise InvalidInputError("A recording cannot be changed.", name="join")
         self.second.take_state(self.first, env_ids)
 
     def snapshot(self, env_ids: Sequence[int] | None = None) -> Snapshot:
-        """All that the worlds of the first are."""
+        """Return a snapshot of worlds of the first."""
         return self.first.snapshot(env_ids)
 
     def restore(self, snapshot: Snapshot, env_ids: Sequence[int] | None = None) -> None:
@@ -110,21 +110,21 @@ class ComparedCourse(Course):
         self.join(env_ids)
 
     def remember(self) -> list[Snapshot]:
-        """All that both are, to come back to."""
+        """Return snapshots from which `recall` restores both."""
         return [*self.first.remember(), *self.second.remember()]
 
     def recall(self, kept: Sequence[Snapshot]) -> None:
-        """Restore each of them to its remembered state."""
+        """Restore the state of both that `remember` returned."""
         half = len(kept) // 2
         self.first.recall(kept[:half])
         self.second.recall(kept[half:])
 
     def inputs(self) -> list[Input]:
-        """Those of the first, which the second takes over."""
+        """Return the inputs of the first, which are copied to the second."""
         return self.first.inputs()
 
     def positions(self) -> list[Input]:
-        """Joint positions, which are written to both."""
+        """Return the joint positions, which are written to both."""
         both = zip(self.first.positions(), self.second.positions(), strict=True)
 
         def both_write(one: Input, other: Input) -> Callable[[int, float], None]:
@@ -136,14 +136,14 @@ class ComparedCourse(Course):
 
         return [replace(one, write=both_write(one, other)) for one, other in both]
 
-    # How they differ.
+    # Differences.
 
     def remark(self, world: int) -> str:
-        """Which body is farthest from where the other one has it."""
+        """Return the largest distance between the two positions of a body."""
         gaps = np.linalg.norm(self._gap("xpos", world), axis=1)
         body = int(gaps.argmax())
         if gaps[body] == 0.0:
-            return f"{self.label} has all bodies where the first has them"
+            return f"{self.label} has all bodies at the same positions"
         name = self.worlds.model.body(body).name or f"body {body}"
         return f"{self.label} is off by up to {gaps[body]:.3g} m, at {name}"
 
@@ -155,9 +155,9 @@ class ComparedCourse(Course):
         if not lines:
             return f"No difference to {self.label} in world {world}."
         table = [
-            f"{len(lines)} numbers of world {world} are others in {self.label}:",
+            f"{len(lines)} values of world {world} differ in {self.label}:",
             "",
-            "| what | difference |",
+            "| value | difference |",
             "|---|---|",
         ]
         for worst, _ in lines[:MOST_LINES]:
@@ -166,7 +166,7 @@ class ComparedCourse(Course):
         return "\n".join(table)
 
     def sources(self) -> dict[str, Source]:
-        """Differences of what both have, then what the first has."""
+        """Return the differences of common sources, then the sources of the first."""
         mine, theirs = self.first.sources(), self.second.sources()
         found = {
             f"difference of {name}": self._difference(one, theirs[name])
@@ -178,8 +178,8 @@ class ComparedCourse(Course):
         return first | found | mine
 
     def overlays(self) -> dict[str, tuple[str, Draw]]:
-        """An arrow from each body to where the other one has it."""
-        about = f"from each link's origin to where it is in {self.label}, made longer"
+        """Return an overlay of arrows from each body to its position in the second."""
+        about = f"from each link's origin to its position in {self.label}, enlarged"
         return self.first.overlays() | {"difference": (about, self._arrows)}
 
     def _difference(self, one: Source, other: Source) -> Source:
@@ -199,14 +199,14 @@ class ComparedCourse(Course):
             return found
 
         known = one.history is not None and other.history is not None
-        about = f"{self.label} less the first"
+        about = f"{self.label} minus the first"
         return Source(
             one.unit, f"{about}; {one.about}" if one.about else about, one.names,
             tensor, history if known else None,
         )  # fmt: skip
 
     def _gap(self, field: str, world: int) -> np.ndarray:
-        """A raw field of a world in the second, less that in the first."""
+        """Return a raw field of a world in the second, minus that in the first."""
         ours, theirs = (
             on_host(worlds_of(course.worlds).read_field(field)[world])
             for course in (self.first, self.second)
@@ -237,20 +237,20 @@ def check_alike(first: Course, second: Course, label: str) -> None:
     ours, theirs = (fingerprint(course.worlds.model) for course in (first, second))
     if ours["sizes"] != theirs["sizes"] or ours["names"] != theirs["names"]:
         raise InvalidInputError(
-            f"{label} is of another model: only worlds with the same bodies and joints "
-            "can be compared.",
+            f"{label} has a different model: only worlds with the same bodies and "
+            "joints can be compared.",
             name="model",
         )
     counts = first.worlds.num_envs, second.worlds.num_envs
     if counts[0] != counts[1]:
         raise InvalidInputError(
-            f"There are {counts[0]} worlds here and {counts[1]} in {label}: both sides "
+            f"The first course has {counts[0]} worlds, {label} has {counts[1]}: both "
             "need the same number.",
             name="num_envs",
         )
     if (first.timeline is None) != (second.timeline is None):
         raise InvalidInputError(
-            "A recording is compared with another one, or with its own inputs on "
-            "another engine or simulator; not with worlds that step by themselves.",
+            "A recording can be compared with another recording, or with a re-run of "
+            "its inputs on another engine or simulator; not with live worlds.",
             name="recording",
         )

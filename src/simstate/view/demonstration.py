@@ -12,25 +12,25 @@ from simstate.record.recorder import Recorder
 from simstate.view.course import Course, Input
 
 KEYS = (("I", "K"), ("J", "L"), ("U", "O"))
-"""Keys that raise and lower the first three drives; viser's camera has the others."""
+"""Keys that raise and lower the first three drives; viser's camera uses others."""
 CENTRE = "M"
-"""Key that brings all drives back to the middle of their ranges."""
+"""Key that moves all drives to the middle of their ranges."""
 NAME = "demonstration.simrec"
 _STEPS = 10
 """Number of key presses from the middle of a range to its end."""
 
 
 class HandDemonstration:
-    """Drives inputs of a world with keys, and records what happens to it.
+    """Drives inputs of a world with keys, and records the world.
 
     Args:
-        course: what is driven.
+        course: the course to drive.
     """
 
     def __init__(self, course: Course) -> None:
         self._course = course
         self.drives: Sequence[Input] = course.drives()
-        """Inputs that keys and sliders drive: velocity commands, mocap bodies."""
+        """Inputs for keys and sliders: velocity commands, mocap bodies."""
         self._open = contextlib.ExitStack()
         self._recorder: Recorder | None = None
         self._path = Path()
@@ -41,7 +41,7 @@ class HandDemonstration:
         return self._recorder is not None
 
     def nudge(self, drive: int, sign: int, world: int) -> None:
-        """Move a drive of a world by a tenth of half its range."""
+        """Move a drive of a world by a tenth of half its range, within the range."""
         if drive >= len(self.drives):
             return
         one = self.drives[drive]
@@ -49,12 +49,12 @@ class HandDemonstration:
         one.write(world, min(max(value, one.low), one.high))
 
     def centre(self, world: int) -> None:
-        """Bring all drives of a world to the middle of their ranges."""
+        """Move all drives of a world to the middle of their ranges."""
         for one in self.drives:
             one.write(world, (one.low + one.high) / 2.0)
 
     def start(self, world: int) -> None:
-        """Reset a world, and record it from there on."""
+        """Reset a world and start to record it."""
         if self._recorder is not None:
             raise InvalidInputError(
                 "A demonstration is being recorded: stop it first.", name="start"
@@ -75,7 +75,7 @@ class HandDemonstration:
             self.discard()
 
     def discard(self) -> None:
-        """End the recording, if there is one, and forget it."""
+        """End the recording, if there is one, and delete it."""
         recorder, self._recorder = self._recorder, None
         if recorder is not None:
             recorder.close()

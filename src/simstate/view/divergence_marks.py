@@ -15,14 +15,14 @@ _OF_DOFS = ("qvel", "qacc", "qacc_warmstart", "qfrc_applied")
 
 
 class DivergenceMarks:
-    """The worlds that diverged of late, each with the number that went bad first."""
+    """The worlds that diverged, each with its first invalid value."""
 
     def __init__(self) -> None:
         self.elements: dict[int, str] = {}
-        """In words, by world."""
+        """Description of the first invalid value, by world."""
 
     def note(self, worlds: SteppingHost) -> None:
-        """Remember what diverged in the last step."""
+        """Record the worlds that diverged in the last step."""
         found = worlds.divergence.cause
         if found is not None:
             self.elements |= dict(zip(found.env_ids, found.elements, strict=False))
@@ -33,14 +33,14 @@ class DivergenceMarks:
             self.elements.pop(world, None)
 
     def shapes(self, seen: OneWorld) -> list[Shape]:
-        """A red ball where the number that went bad is at home, and whose it is."""
+        """Return a red ball at the element of the first invalid value, and its name."""
         element = self.elements.get(seen.world)
         if element is None:
             return []
         place = place_of_element(seen, element)
         if place is None:
             return []
-        text = f"world {seen.world} diverged: {element}. Shown is its last good step."
+        text = f"world {seen.world} diverged: {element}. Its last valid step is shown."
         named = re.search(r"\((.*)\)", element)
         label = f"✖ {element.split()[0]}{f', {named[1]}' if named else ''}"
         return [Point(place, 0.08 * seen.size, RED, text), Label(place, 1.0, label)]

@@ -55,7 +55,7 @@ def element_text(seen: OneWorld, explanation: Explanation, name: str) -> str:
     found = explanation.select(name)
     if len(found) > 12:
         raise InvalidInputError(
-            f"{name} has {len(found)} elements: name some of them.", name=name
+            f"{name} has {len(found)} elements: select at most 12.", name=name
         )
     return "\n\n".join(_element_line(seen, one.name, explanation) for one in found)
 
@@ -72,7 +72,7 @@ def _element_line(seen: OneWorld, name: str, explanation: Explanation) -> str:
 
 
 def _joint_lines(seen: OneWorld, explanation: Explanation, body: int) -> list[str]:
-    """The elements of qpos and qvel that belong to the joints of a body."""
+    """Return the elements of qpos and qvel that belong to the joints of a body."""
     model = seen.model
     first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
     lines: list[str] = []

@@ -24,12 +24,12 @@ _MARGIN = 1.06
 
 @dataclass(frozen=True)
 class Orbit:
-    """A camera on a sphere about what moves, with MuJoCo's angles.
+    """A camera that orbits the moving parts, with MuJoCo's angles.
 
     Args:
         azimuth: direction of view about the vertical [deg]; 90 looks along +y.
         elevation: direction of view above the horizon [deg]; negative looks down.
-        distance: from the subject [m]; None: what fits the picture.
+        distance: distance from the subject [m]; None: so that it fits the picture.
         turn: rate of the azimuth [deg/s], in simulated time.
     """
 
@@ -39,7 +39,7 @@ class Orbit:
     turn: float = 0.0
 
     def direction(self, seconds: float) -> np.ndarray:
-        """Direction from the subject to the camera after a time [s]; (3,)."""
+        """Return the direction from the subject to the camera at a time [s]; (3,)."""
         azimuth = np.radians(self.azimuth + self.turn * seconds)
         elevation = np.radians(self.elevation)
         level = np.cos(elevation)
@@ -57,7 +57,7 @@ class Eye:
     """A pinhole camera."""
 
     position: np.ndarray
-    """World axes [m]; (3,)."""
+    """Position, world axes [m]; (3,)."""
     look_at: np.ndarray
     """A point in the middle of the picture, world axes [m]; (3,)."""
     width: int
@@ -69,7 +69,7 @@ class Eye:
 
     @property
     def rot_wc(self) -> np.ndarray:
-        """Camera axes to world axes: x right, y down, z forward; (3, 3)."""
+        """Rotation from camera axes (x right, y down, z forward) to world; (3, 3)."""
         forward = self.look_at - self.position
         forward = forward / np.linalg.norm(forward)
         right = np.cross(forward, self.up)
@@ -84,7 +84,7 @@ class Eye:
         return self.height / 2.0 / np.tan(self.fovy / 2.0)
 
     def project(self, points: np.ndarray) -> np.ndarray:
-        """Column, row [px] and depth along the view [m] of points; (n, 3) → (n, 3)."""
+        """Return column, row [px] and depth [m] of points; (n, 3) → (n, 3)."""
         seen = (points - self.position) @ self.rot_wc
         depth = seen[:, 2]
         ahead = np.where(np.abs(depth) < 1e-12, 1e-12, depth)
@@ -93,7 +93,7 @@ class Eye:
         return np.stack([column, row, depth], axis=1)
 
     def rays(self, pixels: np.ndarray | None = None) -> np.ndarray:
-        """Directions through pixels, 1 long along the view; (n, 3).
+        """Return directions through pixels, world axes, of depth 1; (n, 3).
 
         Args:
             pixels: row · width + column of each, (n,); None: all of them.
@@ -108,7 +108,7 @@ class Eye:
 
 
 def check_camera(model: mujoco.MjModel, camera: Camera) -> None:
-    """Raise unless a model can be drawn from there."""
+    """Raise unless a camera is valid for a model."""
     if isinstance(camera, Orbit):
         number("azimuth", camera.azimuth)
         number("elevation", camera.elevation, at_least=-90.0, at_most=90.0)
@@ -141,7 +141,7 @@ def model_eye(
     mat: np.ndarray,
     size: Sequence[int],
 ) -> Eye:
-    """A camera of the model at its position and axes, x right, y up, z back; (3, 3)."""
+    """Return a camera of the model; `mat` has its axes: x right, y up, z back."""
     fovy = float(np.radians(model.cam_fovy[model.camera(name).id])) or 0.75
     up = (float(mat[0, 1]), float(mat[1, 1]), float(mat[2, 1]))
     return Eye(pos, pos - mat[:, 2], size[0], size[1], fovy, up)
@@ -150,12 +150,12 @@ def model_eye(
 def fitting_distance(
     corners: np.ndarray, goal: np.ndarray, direction: np.ndarray, size: Sequence[int]
 ) -> float:
-    """Distance from the goal along a direction at which all corners are in view [m].
+    """Return the distance of the camera at which all corners are in view [m].
 
     Args:
-        corners: of what is drawn, world axes [m]; (n, 3).
+        corners: points to show, world axes [m]; (n, 3).
         goal: the point in the middle of the picture, world axes [m]; (3,).
-        direction: from the goal to the camera; (3,).
+        direction: direction from the goal to the camera, world axes; (3,).
         size: width and height [px].
     """
     eye = Eye(goal + direction / np.linalg.norm(direction), goal, size[0], size[1])

@@ -16,7 +16,7 @@ _FLAT = mujoco.mjtTexture.mjTEXTURE_2D.value
 _MAP = 384
 """Side of the map of shadows [px]."""
 _DARKNESS = 0.5
-"""Share of light that a shadow takes."""
+"""Fraction of the light that a shadow removes."""
 
 
 @dataclass(frozen=True)
@@ -24,15 +24,15 @@ class Floor:
     """A plane with the material of its geom."""
 
     pos: np.ndarray
-    """World axes [m]; (3,)."""
+    """Centre, world axes [m]; (3,)."""
     rot_wf: np.ndarray
-    """Floor axes to world axes, z upwards; (3, 3)."""
+    """Rotation from floor axes (z upwards) to world axes; (3, 3)."""
     half: np.ndarray
-    """Half of its sides [m], 0: infinite; (2,)."""
+    """Half sides [m], 0: infinite; (2,)."""
     tint: np.ndarray
     """Colour, which multiplies the texture, 0 … 1; (3,)."""
     levels: list[np.ndarray]
-    """The texture and halves of its size, 0 … 255; (height, width, 3) each."""
+    """Mipmap levels of the texture, 0 … 255; (height, width, 3) each."""
     periods: np.ndarray
     """Textures per metre along x and y; (2,)."""
     start: np.ndarray
@@ -46,12 +46,12 @@ class Floor:
         fade: float,
         horizon: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Pixels that show the floor, their colours 0 … 255 and depths [m].
+        """Return the pixels that show the floor, their colours 0 … 255 and depths [m].
 
         Args:
             eye: the camera.
-            light: share of its colour that it shows in the light.
-            shadow: what lies in shade; None: nothing.
+            light: brightness of the lit floor, as a fraction of its colour.
+            shadow: the shadow on the floor, if any.
             fade: the distance at which the floor starts to fade into the sky [m].
             horizon: the colour that it fades into, 0 … 255; (3,).
         """
@@ -74,7 +74,7 @@ class Floor:
         return hit, horizon + (colours - horizon) * near, reach
 
     def _texture(self, local: np.ndarray, footprint: np.ndarray) -> np.ndarray:
-        """Colours at points [m] whose pixels cover that length [m]; (n, 3)."""
+        """Return colours at points [m] of pixels of a footprint [m]; (n, 3)."""
         texels = footprint * self.periods.max() * max(self.levels[0].shape[:2])
         halvings = np.log2(np.maximum(texels, 1.0)).clip(0, len(self.levels) - 1)
         where = (self.start + local * self.periods * (1.0, -1.0)) % 1.0
@@ -91,7 +91,7 @@ class Floor:
 def floor_of(
     model: mujoco.MjModel, geom: int, pos: np.ndarray, rot_wf: np.ndarray, endless: bool
 ) -> Floor:
-    """The floor that a plane geom is; endless: whatever its size."""
+    """Return the floor of a plane geom; `endless` ignores its size."""
     material = int(model.geom_matid[geom])
     half = np.zeros(2) if endless else np.array(model.geom_size[geom, :2])
     tint = rgba_of(model, geom)[:3]
@@ -118,7 +118,7 @@ def floor_colour(model: mujoco.MjModel, geom: int) -> np.ndarray:
 
 
 def _levels(model: mujoco.MjModel, texture: int) -> list[np.ndarray]:
-    """A texture, and means of it at halves of its size down to a single pixel."""
+    """Return the mipmap levels of a texture, down to one pixel along a side."""
     height, width = int(model.tex_height[texture]), int(model.tex_width[texture])
     channels = int(model.tex_nchannel[texture])
     begin = int(model.tex_adr[texture])
@@ -139,9 +139,9 @@ class Shadow:
     """A soft shadow of triangles on a floor.
 
     Args:
-        floor: where it lies.
-        corners: of the triangles, world axes [m]; (n, 3, 3).
-        direction: of the light, world axes; (3,).
+        floor: the floor that it lies on.
+        corners: corners of the triangles, world axes [m]; (n, 3, 3).
+        direction: direction of the light, world axes; (3,).
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class Shadow:
         self._map = np.asarray(blurred, dtype=np.float64) / 255.0
 
     def at(self, local: np.ndarray) -> np.ndarray:
-        """Share of shade at points of the floor [m], 0 … 1; (n, 2) → (n,)."""
+        """Return the shade at points of the floor [m], 0 … 1; (n, 2) → (n,)."""
         where = np.floor((local - self._low) * self._scale)
         inside = ((where >= 0) & (where < _MAP)).all(1)
         found = np.zeros(len(local))
@@ -173,7 +173,7 @@ class Shadow:
 
 
 def _filled(triangles: np.ndarray) -> Image.Image:
-    """A map of what triangles cover, 0 or 255; (n, 3, 2) [px]."""
+    """Return a mask of the pixels that triangles cover, 0 or 255; (n, 3, 2) [px]."""
     covered = np.zeros((_MAP, _MAP), np.uint8)
     span = (triangles.max(1) - triangles.min(1)).max(1)
     points = triangles.mean(1).astype(int).clip(0, _MAP - 1)

@@ -22,12 +22,12 @@ class GeomPart:
 
     body: int
     corners: np.ndarray
-    """[m]; (n, 3, 3)."""
+    """Corners of the triangles [m]; (n, 3, 3)."""
     colours: np.ndarray
-    """0 … 255; (n, 3)."""
+    """Colours of the triangles, 0 … 255; (n, 3)."""
     opacity: float
     image: np.ndarray | None = None
-    """0 … 255; (height, width, 3)."""
+    """Texture, 0 … 255; (height, width, 3)."""
     uv: np.ndarray | None = None
     """Texture coordinates of the corners; (n, 3, 2)."""
 
@@ -51,7 +51,7 @@ def part_of(model: mujoco.MjModel, geom: int) -> GeomPart:
 
 
 def _image_of(mesh: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """The image on a mesh and its corners' texture coordinates, if it has one."""
+    """Return the texture of a mesh and its corners' coordinates in it, or None."""
     material: Any = getattr(mesh.visual, "material", None)
     image = getattr(material, "baseColorTexture", None)
     uv = getattr(mesh.visual, "uv", None)

@@ -1,4 +1,4 @@
-"""Geometry: the bodies of all worlds shown, as few meshes with many places each."""
+"""Geometry: the bodies of all worlds shown, as few meshes with many instances each."""
 
 # mjviser and trimesh come with partial type information.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -31,7 +31,7 @@ from simstate.world.worlds import Worlds
 
 GROUPS = 6
 VISIBLE = (0, 1, 2)
-"""The groups that are shown at first, as in MuJoCo's own viewer."""
+"""The groups that are shown initially, as in MuJoCo's viewer."""
 _PLANE = mujoco.mjtGeom.mjGEOM_PLANE.value
 _LOOKS = (
     "geom_type", "geom_dataid", "geom_matid", "geom_size", "geom_rgba", "geom_pos",
@@ -43,10 +43,10 @@ meshes."""
 
 @dataclass(frozen=True)
 class Instance:
-    """The geom of one instance of a mesh."""
+    """The world and the body of one instance of a mesh."""
 
     row: int
-    """The place of the world among those shown."""
+    """Index of the world among those shown."""
     body: int
 
 
@@ -70,13 +70,13 @@ class Geometry:
     """All geoms and sites of the worlds shown.
 
     Args:
-        server: where they are drawn.
+        server: the server whose scene they are drawn in.
         parts: the worlds.
         worlds: the ids of the worlds shown.
-        shared: whether these are all at one place, so that what is fixed in the world
-            is drawn once.
-        size: size of what moves [m].
-        on_mesh: is called with each mesh that was made, to listen to clicks.
+        shared: True if these are all at one position, so that what is fixed in the
+            world is drawn once.
+        size: size of the moving parts [m].
+        on_mesh: called with each new mesh, to listen to clicks.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Geometry:
             on_mesh(mesh)
 
     def _make(self) -> None:
-        """Make a mesh of all bodies and worlds that look alike."""
+        """Create one mesh for all bodies and worlds that look alike."""
         model = self._parts.model
         models = self._models()
         alike: dict[tuple[object, ...], tuple[Any, list[int], list[Instance]]] = {}
@@ -155,7 +155,7 @@ class Geometry:
         self.meshes.append(Mesh(handle, tuple(instances), rows, bodies, group, is_site))
 
     def _ground(self, geom: int) -> Any:
-        """A plane that does not move: a grid, infinite where worlds are side by side.
+        """Add a grid for a fixed plane; it is infinite if worlds are side by side.
 
         It is drawn once: planes of several worlds would hide one another.
         """
@@ -211,7 +211,7 @@ class Geometry:
         return shown.get(group, False)
 
     def remove(self) -> None:
-        """Take everything away again."""
+        """Remove everything from the scene."""
         for mesh in self.meshes:
             mesh.handle.remove()
         for handle, _ in self._grounds:
@@ -220,7 +220,7 @@ class Geometry:
 
 
 def poses(parts: Worlds, worlds: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Origins [m] and orientations of all bodies; (n, nbody, 3), (n, nbody, 4)."""
+    """Return the poses of all bodies, world axes [m]; (n, nbody, 3), (n, nbody, 4)."""
     ids = torch.as_tensor(worlds, device=parts.device)
     pos, quat = (
         on_host(parts.read_field(name)[ids]).astype(np.float32)
@@ -230,7 +230,7 @@ def poses(parts: Worlds, worlds: Sequence[int]) -> tuple[np.ndarray, np.ndarray]
 
 
 def geoms_of_bodies(model: mujoco.MjModel) -> dict[tuple[int, int], list[int]]:
-    """The geoms of each body and group that can be seen and are no ground."""
+    """Return the visible geoms, other than the ground, of each body and group."""
     found: dict[tuple[int, int], list[int]] = {}
     for geom in range(model.ngeom):
         if _is_ground(model, geom) or not rgba_of(model, geom)[3]:
@@ -256,7 +256,7 @@ def _bytes(colour: np.ndarray) -> tuple[int, int, int]:
 
 
 def rgb(model: mujoco.MjModel, own: np.ndarray, material: int) -> tuple[int, int, int]:
-    """A thing's own colour, 0 … 255; that of its material where it has one."""
+    """Return a thing's own colour, 0 … 255; that of its material where it has one."""
     rgba = model.mat_rgba[material] if material >= 0 else own
     red, green, blue = (round(255 * float(x)) for x in np.clip(rgba[:3], 0.0, 1.0))
     return red, green, blue

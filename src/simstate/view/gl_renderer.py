@@ -34,14 +34,14 @@ _SKY = Sky()
 _FOG = np.array([*(_SKY.low / 255.0), 1.0], np.float32)
 _HIDDEN = 5
 _MOVED = ("xpos", "xipos", "geom_xpos", "site_xpos", "flexvert_xpos", "wrap_xpos")
-"""Positions in MjData that what is drawn of a world depends on."""
+"""Positions in MjData that MuJoCo draws from."""
 
 
 class GlRenderer:
-    """Draws a model by OpenGL.
+    """Renderer that uses OpenGL.
 
     Args:
-        context: where it draws.
+        context: the OpenGL context.
         model: the compiled scene.
         shot: the first picture, which sets the size of the framebuffer and the floor.
     """
@@ -51,7 +51,7 @@ class GlRenderer:
     def __init__(self, context: Context, model: mujoco.MjModel, shot: Shot) -> None:
         self._context = context
         self._model = copy.copy(model)
-        """Takes the parameters of each world in turn."""
+        """A copy that holds the parameters of one world at a time."""
         self._data = mujoco.MjData(self._model)
         self._groups = model.geom_group.copy()
         self._floors = floors(model)
@@ -77,7 +77,7 @@ class GlRenderer:
         weakref.finalize(self, context.discard, self._drawing)
 
     def fits(self, shot: Shot) -> bool:
-        """True if this renderer can draw a shot as well as a new one would."""
+        """Return True if this renderer can draw a shot as well as a new one."""
         several = len(shot.worlds) > 1 and not shot.on_one_ground
         return (
             self._size == (shot.eye.width, shot.eye.height)
@@ -87,7 +87,7 @@ class GlRenderer:
         )
 
     def draw(self, shot: Shot) -> np.ndarray:
-        """A picture with straight alpha, uint8; (height, width, 4)."""
+        """Return a picture with straight alpha, uint8; (height, width, 4)."""
         self._look(shot)
         for placed in shot.worlds:
             self._add(shot, placed, placed is shot.worlds[0])
@@ -111,7 +111,7 @@ class GlRenderer:
         return colours
 
     def _prepare(self, shot: Shot) -> None:
-        """Settings of the model that the framebuffer and the floor are made with."""
+        """Set the options of the model that determine the framebuffer and the floor."""
         model = self._model
         width, height = self._size
         model.vis.global_.offwidth, model.vis.global_.offheight = width, height
@@ -125,12 +125,12 @@ class GlRenderer:
             quality.shadowsize = min(quality.shadowsize, 1024 if is_small else 2048)
 
     def _lay_floors(self) -> None:
-        """Make floors endless under several worlds, and of fewer squares.
+        """Make floors infinite under several worlds, with fewer squares.
 
-        MuJoCo makes 40,000 squares of an infinite plane, because lights are computed at
-        their corners; a sun shines alike on all. The display list has the size that a
-        plane has when the context is made. The plane is infinite afterwards, so it
-        moves with the camera, and its texture repeats more often, over the same length.
+        MuJoCo draws an infinite plane as 40,000 squares, because lights are computed at
+        their corners; a sun lights all of them alike. The display list has the size of
+        the plane when the context is created. The plane is infinite afterwards, so it
+        moves with the camera, and its texture repeats more often, with equal period.
         """
         model = self._model
         self._endless: list[int] = []
@@ -157,7 +157,7 @@ class GlRenderer:
         return worlds * (model.ngeom + faces + 100 * model.ntendon) + 400 * shapes + 100
 
     def _look(self, shot: Shot) -> None:
-        """Put both of the scene's eyes where the camera is."""
+        """Move both of the scene's cameras to the camera of the shot."""
         eye, scene = shot.eye, self._scene
         rot_wc = eye.rot_wc
         near = 0.01 * self._radius
@@ -217,7 +217,7 @@ class GlRenderer:
                 values.reshape(-1, 3)[:] += placed.offset
 
     def _light(self, shot: Shot) -> None:
-        """Light models without lights, and aim shadows at what is drawn."""
+        """Add lights if the model has none, and centre shadow maps on the scene."""
         scene = self._scene
         if not self._has_lights:
             self._add_sun()
@@ -229,7 +229,7 @@ class GlRenderer:
                 light.pos[:] = shot.centre - 2.0 * reach * np.asarray(light.dir)
 
     def _add_sun(self) -> None:
-        """Light a scene from above and a little from everywhere."""
+        """Light the scene from above, with some ambient light."""
         scene = self._scene
         head, sun = scene.lights[0], scene.lights[1]
         scene.nlight = 2
@@ -243,7 +243,7 @@ class GlRenderer:
         sun.dir[:] = SUN
 
     def _pixels(self, shot: Shot) -> np.ndarray:
-        """Render the scene: colours times alpha, alpha, uint8; (height, width, 4)."""
+        """Render the scene with premultiplied alpha, uint8; (height, width, 4)."""
         from OpenGL import GL
 
         width, height = self._size
@@ -273,10 +273,10 @@ class GlRenderer:
         return np.ascontiguousarray(colours[::-1])
 
     def _alpha(self, shot: Shot, colours: np.ndarray) -> np.ndarray:
-        """Opacity of the pixels of a picture, 0 … 1; (height · width, 1).
+        """Return the opacity of the pixels of a picture, 0 … 1; (height · width, 1).
 
-        OpenGL's alpha is wrong where something half transparent has nothing behind it.
-        The same scene in front of a white wall shows how much of it is seen.
+        OpenGL's alpha is wrong where a translucent surface has nothing behind it. The
+        same scene in front of a white wall shows how much of the wall is visible.
         """
         scene = self._scene
         geoms = scene.geoms

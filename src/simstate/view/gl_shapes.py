@@ -31,9 +31,9 @@ _LEAST = 1e-9
 def add_shapes(
     scene: mujoco.MjvScene, shapes: Sequence[Shape], offset: np.ndarray, size: float
 ) -> None:
-    """Add shapes at an offset, in a world of things of that size [m].
+    """Add shapes at an offset; line widths are proportional to `size` [m].
 
-    Labels are left out: they are written over the finished picture.
+    Labels are skipped: they are written over the finished picture.
     """
     thin = 0.008 * size
     for arrow in of_kind(shapes, Arrow):
@@ -96,7 +96,7 @@ def _add(
     alpha: float = 1.0,
 ) -> mujoco.MjvGeom | None:
     """Add a geom that casts no shadow; None if the scene is full."""
-    if scene.ngeom >= scene.maxgeom - 1:  # one stays free, for `GlRenderer`'s wall
+    if scene.ngeom >= scene.maxgeom - 1:  # one is reserved for `GlRenderer`'s wall
         return None
     geom = scene.geoms[scene.ngeom]
     axes = np.eye(3) if matrix is None else matrix
@@ -109,7 +109,7 @@ def _add(
 
 
 def _matrix(quat: np.ndarray) -> np.ndarray:
-    """Rotation matrix of a quaternion wxyz; (3, 3)."""
+    """Return the rotation matrix of a quaternion wxyz; (3, 3)."""
     matrix = np.zeros(9)
     mujoco.mju_quat2Mat(matrix, quat / np.linalg.norm(quat))
     return matrix.reshape(3, 3)

@@ -1,4 +1,4 @@
-"""Meshes as glTF, dull and in the colours that the model has."""
+"""Meshes as glTF, without gloss and in the colours of the model."""
 
 # trimesh comes with partial type information.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -13,10 +13,10 @@ from trimesh.exchange.gltf import export_glb
 
 
 def to_glb(mesh: Any) -> bytes:
-    """A trimesh as the bytes of a .glb file.
+    """Return a trimesh as the bytes of a .glb file.
 
-    In glTF a mesh without a material is of metal, which ambient light leaves black,
-    and colours of corners are linear; MuJoCo's are those of the screen.
+    In glTF a mesh without a material is metallic, which ambient light leaves black, and
+    vertex colours are linear; MuJoCo's colours are sRGB.
     """
     is_clear = False
     if not hasattr(mesh.visual, "material"):
@@ -41,7 +41,7 @@ def to_glb(mesh: Any) -> bytes:
 
 
 def linear_bytes(colours: np.ndarray) -> np.ndarray:
-    """Linear light of colours of the screen (sRGB), both 0 … 255, uint8."""
+    """Return sRGB colours as linear light, both 0 … 255, uint8."""
     shares = np.asarray(colours) / 255.0
     bright = ((shares + 0.055) / 1.055) ** 2.4
     linear = np.where(shares <= 0.04045, shares / 12.92, bright)

@@ -12,9 +12,9 @@ _PLANE = mujoco.mjtGeom.mjGEOM_PLANE.value
 
 
 def offsets(count: int, spacing: float) -> np.ndarray:
-    """Places of worlds in a square grid about the origin, world axes [m]; (count, 3).
+    """Return offsets of worlds in a square grid, world axes [m]; (count, 3).
 
-    Row by row along x, then y; the first world alone is at the origin.
+    The grid is centred at the origin; worlds are laid out along x, then y.
     """
     side = math.ceil(math.sqrt(count))
     rows = math.ceil(count / side)
@@ -26,9 +26,9 @@ def offsets(count: int, spacing: float) -> np.ndarray:
 
 
 def shown_worlds(world: int, count: int, num_envs: int) -> list[int]:
-    """The `count` worlds that are shown when `world` is the one looked at.
+    """Return the ids of the `count` worlds to show, `world` among them.
 
-    They are counted in blocks, so that going on to the next world moves none.
+    They are chosen in blocks, so that selecting the next world moves none.
     """
     count = min(count, num_envs)
     first = min(world // count * count, num_envs - count)
@@ -41,13 +41,13 @@ def bounds(
     geom_mat: np.ndarray,
     corners: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the corners of all that moves, else of all, world axes [m]; (3,) each.
+    """Return the bounding box of what moves, else of everything, world axes [m].
 
     Args:
         model: the compiled scene.
-        geom_pos: centres of the geoms; (ngeom, 3).
-        geom_mat: their axes; (ngeom, 9).
-        corners: those of flexible bodies; (n, 3).
+        geom_pos: centres of the geoms, world axes [m]; (ngeom, 3).
+        geom_mat: rotations from their axes to world axes; (ngeom, 9).
+        corners: vertices of flexible bodies, world axes [m]; (n, 3).
     """
     limited = np.isin(model.geom_type, (_PLANE, _HFIELD), invert=True)
     moving = limited & (model.body_weldid[model.geom_bodyid] != 0)
@@ -67,12 +67,12 @@ def bounds(
 
 
 def shares_ground(model: mujoco.MjModel) -> bool:
-    """Return True if the worlds share one ground, which a grid would separate."""
+    """Return True if the worlds share one ground, so that no grid separates them."""
     return bool((model.geom_type == _HFIELD).any())
 
 
 def tiled(pictures: np.ndarray) -> np.ndarray:
-    """One picture of n, in rows of about equal number; (n, height, width, channels)."""
+    """Return n pictures as one, in a grid; from (n, height, width, channels)."""
     count, height, width, channels = pictures.shape
     columns = math.ceil(math.sqrt(count))
     rows = math.ceil(count / columns)
@@ -83,7 +83,7 @@ def tiled(pictures: np.ndarray) -> np.ndarray:
 
 
 def reduced(picture: np.ndarray, side: int) -> np.ndarray:
-    """Means over squares of pixels of an RGBA picture, weighted by opacity, uint8."""
+    """Return an RGBA picture downsampled over squares, weighted by opacity, uint8."""
     if side == 1:
         return picture
     height, width, _ = picture.shape

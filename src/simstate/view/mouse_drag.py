@@ -1,4 +1,4 @@
-"""Drag: a body pulled with the mouse, as a force at the point that was taken."""
+"""Drag: a body pulled with the mouse, by a force at the grabbed point."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from simstate.view.one_world import OneWorld, vector_text
 from simstate.view.shapes import RED, Arrow, Shape
 
 STIFFNESS = 200.0
-"""Force for each kilogram and metre of the pull [N/(kg·m)]."""
+"""Force per kilogram and metre of the pull [N/(kg·m)]."""
 DAMPING = 20.0
-"""Force for each kilogram and metre per second of the point [N·s/(kg·m)]."""
+"""Force per kilogram and metre per second of the point's velocity [N·s/(kg·m)]."""
 
 
 @dataclass(frozen=True)
 class Pull:
-    """A point of a body, and where it is pulled to."""
+    """A point of a body, and the target that it is pulled to."""
 
     world: int
     body: int
     point_b: np.ndarray
-    """The point, in the body's own axes from its origin [m]; (3,)."""
+    """The point from the link origin, link axes [m]; (3,)."""
     goal: np.ndarray
     """Target of the pull, world axes [m]; (3,)."""
 
 
 class MouseDrag:
-    """Writes the wrench of a pull before a step, and takes it away again after it."""
+    """Adds the wrench of a pull before each step, and removes it at the end."""
 
     def __init__(self, worlds: SteppingHost) -> None:
         self._worlds = worlds
@@ -39,11 +39,11 @@ class MouseDrag:
 
     @property
     def pull(self) -> Pull | None:
-        """The present pull; None: nothing is pulled."""
+        """The current pull; None if nothing is pulled."""
         return self._pull
 
     def set(self, pull: Pull | None) -> None:
-        """Pull something, or let go; what was pulled before keeps its own wrench."""
+        """Pull a body, or let go; restore the wrench of the body pulled before."""
         known = self._pull
         if known is not None and (
             pull is None or (pull.world, pull.body) != (known.world, known.body)
@@ -52,7 +52,7 @@ class MouseDrag:
         self._pull = pull
 
     def apply(self, seen: OneWorld) -> None:
-        """Write the present wrench of the pull on top of what was there before it."""
+        """Add the current wrench of the pull to the wrench that was there before."""
         pull = self._pull
         if pull is None:
             return
@@ -63,7 +63,7 @@ class MouseDrag:
         applied[pull.world, pull.body] = self._before + wrench.to(applied)
 
     def wrench(self, seen: OneWorld, pull: Pull) -> np.ndarray:
-        """Force and torque at the body's COM, world axes [N, N·m]; (6,)."""
+        """Return force and torque of a pull at the COM, world axes [N, N·m]; (6,)."""
         rot_wb = seen.field("xmat")[pull.body].reshape(3, 3)
         origin, com = seen.field("xpos")[pull.body], seen.field("xipos")[pull.body]
         point = origin + rot_wb @ pull.point_b
@@ -73,7 +73,7 @@ class MouseDrag:
         return np.concatenate([force, np.cross(point - com, force)])
 
     def shapes(self, seen: OneWorld) -> list[Shape]:
-        """The pull, from the point that was taken to where it is pulled."""
+        """Return an arrow from the grabbed point to its target."""
         pull = self._pull
         if pull is None or pull.world != seen.world:
             return []
@@ -90,9 +90,9 @@ class MouseDrag:
 
 
 def on_body(seen: OneWorld, body: int, point_b: np.ndarray) -> np.ndarray:
-    """A point that was taken, drawn in to the body's geoms, its own axes [m]; (3,).
+    """Return a grabbed point, moved to the body's geoms, link axes [m]; (3,).
 
-    A page that is behind shows the body where it was: the point may be off it by now.
+    A page that lags shows an earlier position of the body, so the point may be off it.
     """
     geoms = np.flatnonzero(seen.model.geom_bodyid == body)
     if not len(geoms):
@@ -103,7 +103,7 @@ def on_body(seen: OneWorld, body: int, point_b: np.ndarray) -> np.ndarray:
 
 
 def _velocity_at(seen: OneWorld, body: int, point: np.ndarray) -> np.ndarray:
-    """Velocity of a point that moves with a body, world axes [m/s]; (3,)."""
+    """Return the velocity of a point fixed in a body, world axes [m/s]; (3,)."""
     cvel = seen.field("cvel")[body]
     about = seen.field("subtree_com")[seen.model.body_rootid[body]]
     return cvel[3:] + np.cross(cvel[:3], point - about)

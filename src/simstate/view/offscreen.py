@@ -47,13 +47,13 @@ class PictureCfg:
     """Settings of pictures.
 
     Args:
-        overlays: names, as `simstate.view.overlays` has them, and "trail".
+        overlays: names of `simstate.view.overlays.OVERLAYS`, or "trail".
         size: width and height [px]; of each world's picture in a sheet.
         camera: "corner", "front", "side" or "above", a camera of the model by name, an
             `Orbit`, or a position and the point it looks at, world axes [m].
-        follow: True if the camera follows what moves.
-        values: True if the values of forces are written at their arrows.
-        renderer: "auto": MuJoCo's own where OpenGL works; "opengl"; "software".
+        follow: True if the camera follows the moving parts.
+        values: True if force arrows are labelled with their values.
+        renderer: "auto": MuJoCo's own if OpenGL works; "opengl"; "software".
         transparent: True for pictures with an alpha channel, without floor and sky.
         supersampling: samples per pixel: 1, 4, 9 or 16.
         sheet: True for a picture of each world, in rows, instead of one of all.
@@ -71,12 +71,12 @@ class PictureCfg:
 
 
 class Offscreen:
-    """Draws some worlds of a course.
+    """Draws some worlds of a course without a display.
 
     Args:
-        course: what is drawn.
-        worlds: the ids of the worlds, side by side.
-        cfg: how they are drawn.
+        course: the course to draw.
+        worlds: ids of the worlds to draw, side by side.
+        cfg: settings of the pictures.
     """
 
     def __init__(self, course: Course, worlds: Sequence[int], cfg: PictureCfg) -> None:
@@ -104,7 +104,7 @@ class Offscreen:
         self._distances: dict[tuple[int, ...], float] = {}
 
     def picture(self) -> np.ndarray:
-        """The present state, uint8; (height, width, 3), 4 if transparent."""
+        """Draw the current state, uint8; (height, width, 3), 4 if transparent."""
         with current(worlds_of(self._course.worlds)):
             self._follow()
             if not self._cfg.sheet:
@@ -130,19 +130,20 @@ class Offscreen:
         side = math.isqrt(cfg.supersampling)
         if min(cfg.size) < 8 or max(cfg.size) * side > 8192:
             raise InvalidInputError(
-                f"A picture has 8 … {8192 // side} pixels a side, got {cfg.size}.",
+                f"The sides of a picture must be in [8, {8192 // side}] pixels, got "
+                f"{cfg.size}.",
                 name="size",
             )
         ids = self._worlds
         if not ids or not all(0 <= w < parts.num_envs for w in ids):
             raise InvalidInputError(
-                f"Worlds to draw are some of 0 … {parts.num_envs - 1}, got {ids}.",
+                f"Worlds to draw must be in [0, {parts.num_envs}), got {ids}.",
                 name="worlds",
             )
         return {name: draws[name] for name in cfg.overlays}
 
     def _box(self, world: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the corners of what moves in a world, world axes [m]."""
+        """Return the bounding box of what moves in a world, world axes [m]."""
         one = self._seen(world, 1.0)
         pos, mat = one.field("geom_xpos"), one.field("geom_xmat")
         return bounds(one.model, pos, mat, flex_corners(one))
@@ -151,7 +152,7 @@ class Offscreen:
         return OneWorld(self._course.worlds, self._course.rays, world, size)
 
     def _follow(self) -> None:
-        """Move the camera's goals towards what moves, smoothly over a film."""
+        """Move the camera's goals smoothly towards the moving parts."""
         if not self._cfg.follow:
             return
         now = self._course.now(self._worlds[0])
@@ -182,7 +183,7 @@ class Offscreen:
         return picture if cfg.transparent else np.ascontiguousarray(picture[..., :3])
 
     def _shot(self, rows: Sequence[int]) -> Shot:
-        """Lay out worlds, overlays and camera."""
+        """Return the layout of worlds, overlays and camera."""
         placed: list[Placed] = []
         for row in rows:
             one = self._seen(self._worlds[row], self._size)
@@ -201,7 +202,7 @@ class Offscreen:
         )  # fmt: skip
 
     def _corners(self, rows: Sequence[int]) -> np.ndarray:
-        """Corners of the boxes about what moved at first, world axes [m]; (n, 3)."""
+        """Return corners of the initial bounding boxes, world axes [m]; (n, 3)."""
         boxes = [np.stack(self._boxes[row]) + self._offsets[row] for row in rows]
         picked = [np.array(np.meshgrid(*box.T)).reshape(3, -1).T for box in boxes]
         return np.concatenate(picked)
@@ -230,7 +231,7 @@ class Offscreen:
         return Eye(goal + distance * direction, goal, *size)
 
     def _distance(self, rows: Sequence[int], direction: np.ndarray) -> float:
-        """The distance at which all worlds were in view at first [m]."""
+        """Return the distance at which all worlds were in view initially [m]."""
         key = tuple(rows)
         if key not in self._distances:
             middles = [self._start[row] + self._offsets[row] for row in rows]
@@ -240,20 +241,20 @@ class Offscreen:
         return self._distances[key]
 
     def _trail(self, seen: OneWorld) -> list[Shape]:
-        """The path of what moves, as far as it was drawn."""
+        """Return the path of the moving parts' centre of mass, over past pictures."""
         points = self._trails[seen.world]
         mass = seen.parameter("body_mass") * (seen.model.body_weldid != 0)
         points.append(mass @ seen.field("xipos") / max(float(mass.sum()), 1e-12))
         if len(points) < 2:
             return []
-        text = "path of the centre of mass of what moves, world axes"
+        text = "path of the centre of mass of all moving bodies, world axes"
         return [Path(np.stack(points), PURPLE, text)]
 
 
 def _written(
     picture: np.ndarray, eye: Eye, side: int, labels: Sequence[Label]
 ) -> np.ndarray:
-    """A picture with labels over it, as large as can be read."""
+    """Return a picture with labels, in a readable size."""
     image = Image.fromarray(picture)
     pen = ImageDraw.Draw(image)
     font = ImageFont.load_default(max(9.0, image.height / 36.0))
@@ -268,7 +269,7 @@ def _written(
 
 
 def _titled(picture: np.ndarray, text: str) -> np.ndarray:
-    """A picture with a text in its upper left corner."""
+    """Return a picture with a text in its upper left corner."""
     image = Image.fromarray(picture)
     pen = ImageDraw.Draw(image)
     font = ImageFont.load_default(max(9.0, image.height / 14.0))
@@ -300,7 +301,7 @@ def check_renderer(name: str) -> None:
 
 
 def renderer_for(name: RendererName, shot: Shot) -> GlRenderer | RasterRenderer:
-    """A renderer of a shot: the last one of its worlds if it fits, else a new one."""
+    """Return the last renderer of these worlds if it fits the shot, else a new one."""
     worlds = worlds_of(shot.worlds[0].world.worlds)
     context = None if name == "software" else opengl.context()
     kind = RasterRenderer if context is None else GlRenderer

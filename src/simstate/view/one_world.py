@@ -1,4 +1,4 @@
-"""OneWorld: the numbers of one world on the host, as overlays and plots read them."""
+"""OneWorld: the values of one world on the host, for overlays and plots."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from simstate.world.worlds import Worlds, worlds_of
 
 
 def on_host(values: Tensor) -> np.ndarray:
-    """A copy of a tensor for drawing; float64 where it has a fraction."""
+    """Return a tensor as an array for drawing; floating-point values as float64."""
     array = values.detach().cpu().numpy()
     return array.astype(np.float64 if array.dtype.kind == "f" else array.dtype)
 
 
 @contextmanager
 def current(parts: Worlds) -> Generator[None]:
-    """While it is entered, reads bring up to date whatever a write left behind."""
+    """Context manager in which reads update stale values."""
     mode = parts.fresh.mode
     parts.fresh.mode = "auto"
     try:
@@ -37,14 +37,14 @@ def current(parts: Worlds) -> Generator[None]:
 
 
 def model_of_world(parts: Worlds, world: int) -> mujoco.MjModel:
-    """A copy of the model with the parameters that this world has."""
+    """Return a copy of the model with the parameters of one world."""
     model = copy.copy(parts.model)
     write_parameters(model, parts, world)
     return model
 
 
 def write_parameters(model: mujoco.MjModel, parts: Worlds, world: int) -> None:
-    """Give a copy of the model the parameters that differ by world, of one of them."""
+    """Write the parameters of one world that differ by world to a copy of the model."""
     for name, values in parts.engine.expanded.items():
         owner: Any = model.opt if name.startswith("opt.") else model
         leaf = name.removeprefix("opt.")
@@ -57,14 +57,14 @@ def write_parameters(model: mujoco.MjModel, parts: Worlds, world: int) -> None:
 
 
 class OneWorld:
-    """One world of a simulation at the present state, all numbers on the host.
+    """One world of a simulation at the current state, with all values on the host.
 
     Args:
         worlds: the simulation.
         rays: its ray sensors.
-        world: which one.
-        size: how large the things in it are [m]; what is drawn is as large.
-        scale: how long arrows are, 1 for the usual length.
+        world: id of the world.
+        size: size of the moving parts [m]; shapes are scaled with it.
+        scale: scale of arrows, 1 for the usual length.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class OneWorld:
 
     @property
     def model(self) -> mujoco.MjModel:
-        """The compiled scene, as all worlds share it."""
+        """The compiled scene, which all worlds share."""
         return self.worlds.model
 
     @property
@@ -92,21 +92,21 @@ class OneWorld:
         return self.worlds.scene
 
     def field(self, name: str) -> np.ndarray:
-        """A raw field of this world."""
+        """Return a raw field of this world."""
         return on_host(worlds_of(self.worlds).read_field(name)[self.world])
 
     def parameter(self, name: str) -> np.ndarray:
-        """A model parameter, as this world has it."""
+        """Return a model parameter of this world."""
         values = worlds_of(self.worlds).engine.parameter(name)
         return on_host(values[self.world if values.shape[0] > 1 else 0])
 
     def quantity(self, entity: str, name: str) -> np.ndarray:
-        """A quantity of an entity in this world."""
+        """Return a quantity of an entity in this world."""
         return on_host(self.entities[entity].data.read(name)[self.world])
 
     @cached_property
     def _boxes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Centres [m], axes and half sides [m] of boxes about all moving geoms."""
+        """Centres [m], axes and half sides [m] of the boxes of all moving geoms."""
         model = self.model
         moving = (model.body_weldid[model.geom_bodyid] != 0) & (model.geom_group < 3)
         box = model.geom_aabb.reshape(-1, 6)[moving]
@@ -115,7 +115,7 @@ class OneWorld:
         return centres, rot, box[:, 3:]
 
     def outside(self, pos: np.ndarray) -> np.ndarray:
-        """Return the position next to one where no body is, world axes [m]; (3,).
+        """Return the nearest free position next to one, world axes [m]; (3,).
 
         It is moved away from the middle of all bodies, by at most half their size.
         """
@@ -140,7 +140,7 @@ class OneWorld:
 
     @cached_property
     def weight(self) -> float:
-        """The weight of all that moves, at least of 1 g in 1 m/s² [N]."""
+        """Weight of all moving bodies, at least 1e-3 [N]."""
         mass = self.parameter("body_mass")[self.model.body_weldid != 0].sum()
         gravity = float(np.linalg.norm(self.parameter("opt.gravity")))
         return max(float(mass) * (gravity or 9.81), 1e-3)
@@ -159,5 +159,5 @@ class OneWorld:
 
 
 def vector_text(values: np.ndarray) -> str:
-    """A vector in words: "(0.12, -3.4, 0)"."""
+    """Return a vector as text: "(0.12, -3.4, 0)"."""
     return "(" + ", ".join(f"{x:.4g}" for x in values) + ")"

@@ -1,4 +1,4 @@
-"""OpenGL without a window: the library that works here, and the process's context."""
+"""OpenGL without a window: choice of the library, and the process's context."""
 
 # MuJoCo's context modules and PyOpenGL come without types.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -19,7 +19,7 @@ from functools import cache
 from typing import Any
 
 REMEDY = "Debian and Ubuntu: apt install libosmesa6"
-"""Instructions for MuJoCo's renderer on a machine without a graphics card."""
+"""Remedy if MuJoCo's renderer fails on a machine without a graphics card."""
 _OFF = ("disable", "disabled", "off", "false", "0")
 _LIBRARIES = {"egl": "EGL", "osmesa": "OSMesa"}
 _PROBE = """
@@ -39,16 +39,16 @@ _PROBE_SECONDS = 60.0
 
 @cache
 def backend() -> str | None:
-    """The module of MuJoCo that makes a context here, such as "egl"; None: none does.
+    """Return the module of MuJoCo that can create a context, such as "egl", or None.
 
-    A library may abort or hang where it finds no device, so each candidate is tried in
-    a separate process first. `MUJOCO_GL` names the only candidate, or "disable".
+    A library may abort or hang if it finds no device, so each candidate is tried in a
+    separate process first. `MUJOCO_GL` names the only candidate, or "disable".
     """
     return next((name for name in _candidates() if _works(name)), None)
 
 
 def _candidates() -> list[str]:
-    """The modules that may work, best first."""
+    """Return the modules to try, the best first."""
     wanted = os.environ.get("MUJOCO_GL", "").lower().strip()
     if wanted in _OFF:
         return []
@@ -67,16 +67,16 @@ def _candidates() -> list[str]:
 
 
 def _is_compatible(name: str) -> bool:
-    """True unless PyOpenGL, which binds one library for good, has bound another."""
-    asked = os.environ.get("PYOPENGL_PLATFORM", "").lower()
+    """Return False if PyOpenGL, which binds one library only, has bound another."""
+    requested = os.environ.get("PYOPENGL_PLATFORM", "").lower()
     loaded = getattr(sys.modules.get("OpenGL.platform"), "PLATFORM", None)
     kind = type(loaded).__name__.lower()
     fits = loaded is None or name == "glfw" or kind.startswith(name)
-    return fits and (not asked or name == "glfw" or asked == name)
+    return fits and (not requested or name in ("glfw", requested))
 
 
 def _works(name: str) -> bool:
-    """True if a separate process makes a context and a framebuffer with a module."""
+    """Return True if a separate process can create a framebuffer with a module."""
     if not sys.executable:
         return False
     env = {**os.environ, "MUJOCO_GL": name, "PYTHONWARNINGS": "ignore"}
@@ -94,7 +94,7 @@ class Context:
     """The process's OpenGL context; threads use it one at a time.
 
     Args:
-        name: the module of MuJoCo that makes it.
+        name: the module of MuJoCo that creates it.
     """
 
     def __init__(self, name: str) -> None:
@@ -108,12 +108,12 @@ class Context:
             from OpenGL import GL
 
             self.is_software = _is_software(GL.glGetString(GL.GL_RENDERER))
-            """True if the processor draws."""
-        atexit.register(self._close)  # before EGL ends, which was registered earlier
+            """True if OpenGL renders on the CPU."""
+        atexit.register(self._close)  # before EGL's handler, which was registered first
 
     @contextmanager
     def current(self) -> Generator[None]:
-        """Make the context current in this thread until the block ends."""
+        """Context manager that makes the context current in this thread."""
         with self._lock:
             if not self._depth:
                 self._context.make_current()
@@ -130,7 +130,7 @@ class Context:
     def discard(self, drawing: Any) -> None:
         """Free an `MjrContext` the next time this context is current.
 
-        Garbage is collected at any time, also while another thread draws.
+        Garbage collection may run at any time, even while another thread draws.
         """
         self._discarded.append(drawing)
 
@@ -165,7 +165,7 @@ _contexts: list[Context | None] = []
 
 
 def context() -> Context | None:
-    """The process's context, made on first use; None where OpenGL does not work."""
+    """Return the process's context, created on first use; None without OpenGL."""
     if not _contexts:
         name = backend()
         made: Context | None = None
@@ -177,7 +177,7 @@ def context() -> Context | None:
 
 
 def _forget() -> None:
-    """In a forked process the threads that draw are gone: draw without OpenGL."""
+    """Disable OpenGL in a forked process, which has no copies of its threads."""
     if _contexts:
         _contexts[0] = None
 

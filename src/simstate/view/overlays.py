@@ -1,4 +1,4 @@
-"""All overlays that can be switched on, each with what it shows."""
+"""All overlays, each with a description."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from simstate.view.body_overlays import Draw
 
 @dataclass(frozen=True)
 class Overlay:
-    """One overlay in addition to the geometry, of one world."""
+    """Shapes that are drawn in addition to the geometry of a world."""
 
     name: str
     about: str
-    """Point, axes and unit of what it shows."""
+    """Description: point, axes and unit."""
     draw: Draw
 
 
@@ -50,7 +50,7 @@ OVERLAYS = {
         Overlay(
             "contacts",
             "points, normals from the first geom to the second, and the forces on the "
-            "second [N], world axes, of the present state",
+            "second [N], world axes, of the current state",
             scene.contacts,
         ),
         Overlay(
@@ -69,16 +69,16 @@ OVERLAYS = {
         ),
         Overlay(
             "targets",
-            "joint_pos_target [rad or m]: the way of each link's COM to where its "
-            "joint alone would bring it",
+            "joint_pos_target [rad or m]: path of each link's COM to its position if "
+            "only its joint moved to the target",
             scene.targets,
         ),
         Overlay(
-            "tendons", "the ways of spatial tendons, over what they wrap", scene.tendons
+            "tendons", "paths of spatial tendons, over wrapped geoms", scene.tendons
         ),
         Overlay(
             "inertia",
-            "boxes of even density with each body's mass and principal moments",
+            "boxes of uniform density with each body's mass and principal moments",
             bodies.inertia_boxes,
         ),
     )

@@ -1,4 +1,4 @@
-"""Meshes of a shared page: welded, with normals, in few bytes."""
+"""Meshes of a shared page: welded, with normals, in a compact form."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from simstate.view.geom_parts import GeomPart, part_of
 from simstate.view.geometry import VISIBLE, geoms_of_bodies
 
 _CREASE = np.cos(np.radians(35.0))
-"""Faces that meet at a larger angle have an edge between them."""
+"""Cosine of the angle above which two faces have a crease between them."""
 _FINE, _COARSE = 65535, 8191
-"""Steps across a mesh on which its vertices lie."""
+"""Number of quantisation steps of vertices along each side of a mesh."""
 _MANY = 15_000
-"""Number of triangles from which vertices lie on the coarse steps."""
+"""Number of triangles above which the coarse steps are used."""
 _MOST_PIXELS = 1024
-"""Maximum side of an image."""
+"""Maximum side of an image [px]."""
 _LOOKS = ("geom_type", "geom_dataid", "geom_size", "geom_rgba", "geom_matid")
 
 
@@ -48,7 +48,7 @@ def welded(corners: np.ndarray, extra: np.ndarray) -> Welded:
 
     Args:
         corners: positions [m]; (n, 3, 3).
-        extra: values of the corners, which keep corners apart; (n, 3, k).
+        extra: further values; corners that differ in them are not joined; (n, 3, k).
     """
     low = corners.min((0, 1))
     step = np.maximum(corners.max((0, 1)) - low, 1e-9)
@@ -63,7 +63,7 @@ def welded(corners: np.ndarray, extra: np.ndarray) -> Welded:
         [places.reshape(-1, 3), normals, extra.reshape(len(normals), -1)], axis=1
     )
     _, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(first)  # as they occur, which compresses well
+    order = np.argsort(first)  # the order of occurrence compresses well
     rank = np.empty(len(order), np.uint32)
     rank[order] = np.arange(len(order))
     kept = rows[first[order]]
@@ -78,7 +78,7 @@ def _corner_normals(corners: np.ndarray, vertices: np.ndarray) -> np.ndarray:
 
     Args:
         corners: positions; (n, 3, 3).
-        vertices: numbers that are equal for corners at one position; (3 n,).
+        vertices: ids of the corners' positions; (3 n,).
     """
     sides = corners[:, 1:] - corners[:, :1]
     areas = np.repeat(np.cross(sides[:, 0], sides[:, 1]), 3, axis=0)
@@ -102,7 +102,7 @@ def _corner_normals(corners: np.ndarray, vertices: np.ndarray) -> np.ndarray:
 
 
 class PageMeshes:
-    """The meshes of a page, each stored once, and the geoms that are drawn with them.
+    """The meshes of a page, each stored once, and the geoms that use them.
 
     Args:
         put: stores an array and returns its reference.
@@ -122,7 +122,7 @@ class PageMeshes:
 
         Args:
             model: the world's model.
-            left_out: bodies that are not drawn.
+            left_out: bodies to skip.
         """
         shown = geoms_of_bodies(model).items()
         return [
@@ -142,7 +142,7 @@ class PageMeshes:
         return {**self._known[key], **pose}
 
     def _add(self, model: mujoco.MjModel, geom: int, part: GeomPart) -> dict[str, Any]:
-        """Store a mesh in its geom's axes; return how it is drawn."""
+        """Store a mesh in its geom's axes; return its index and colour."""
         rot = np.zeros(9)
         mujoco.mju_quat2Mat(rot, model.geom_quat[geom])
         corners = (part.corners - model.geom_pos[geom]) @ rot.reshape(3, 3)

@@ -1,4 +1,4 @@
-"""Paint: the shapes of an overlay as things in viser's scene."""
+"""Paint: the shapes of an overlay as nodes of viser's scene."""
 
 # pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
@@ -35,17 +35,17 @@ class Painting:
     """The shapes of one overlay, redrawn in every frame.
 
     Args:
-        server: where they are drawn.
-        place: what its things are called in the scene.
-        size: how large the things in the world are [m].
-        on_click: called with a description of what was clicked.
+        server: the server whose scene they are drawn in.
+        node: parent of its nodes in the scene.
+        size: size of the moving parts [m].
+        on_click: called with the description of a clicked shape.
     """
 
     def __init__(
-        self, server: viser.ViserServer, place: str, size: float, on_click: OnClick
+        self, server: viser.ViserServer, node: str, size: float, on_click: OnClick
     ) -> None:
         self._scene: Any = server.scene
-        self._place = place
+        self._node = node
         self._size = size
         self._on_click = on_click
         self._handles: dict[str, Any] = {}
@@ -56,8 +56,8 @@ class Painting:
         """Draw these shapes and no others.
 
         Args:
-            shapes: at their positions in the scene.
-            values: whether labels are among them.
+            shapes: the shapes, at their positions in the scene.
+            values: True to draw labels, too.
         """
         self._arrows(of_kind(shapes, Arrow))
         self._points(of_kind(shapes, Point))
@@ -67,12 +67,12 @@ class Painting:
         self._write(labels_of(shapes) if values else [])
 
     def clear(self) -> None:
-        """Draw nothing."""
+        """Hide all shapes."""
         for handle in (*self._handles.values(), *self._labels):
             handle.visible = False
 
     def _arrows(self, arrows: list[Arrow]) -> None:
-        """A shaft and a head each, as meshes: viser's own arrows take no clicks."""
+        """Draw shafts and heads as meshes: viser's arrows cannot be clicked."""
         shown = self._shows("shafts", arrows)
         self._shows("heads", arrows)
         if not shown:
@@ -107,11 +107,11 @@ class Painting:
             self._batch("boxes", _mesh("box"), places, turned, halves, colours, 0.5)
 
     def _write(self, labels: list[Label]) -> None:
-        """Labels, made when they are first needed; those that are not are hidden."""
+        """Draw labels, which are created when first needed; hide the unused ones."""
         for k in range(len(self._labels), len(labels)):
             self._labels.append(
                 self._scene.add_label(
-                    f"{self._place}/label {k}", labels[k].text, anchor="bottom-left",
+                    f"{self._node}/label {k}", labels[k].text, anchor="bottom-left",
                     font_screen_scale=0.8,
                 )
             )  # fmt: skip
@@ -132,7 +132,7 @@ class Painting:
         colours: np.ndarray,
         opacity: float = 1.0,
     ) -> None:
-        """Many of one mesh, each with its place, attitude, size and colour."""
+        """Draw instances of one mesh, each with its pose, scale and colour."""
         arrays = {
             "batched_wxyzs": turned.astype(np.float32),
             "batched_positions": places.astype(np.float32),
@@ -142,7 +142,7 @@ class Painting:
         handle = self._handles.get(key)
         if handle is None:
             handle = self._scene.add_batched_meshes_simple(
-                f"{self._place}/{key}",
+                f"{self._node}/{key}",
                 mesh.vertices,
                 mesh.faces,
                 opacity=opacity if opacity < 1.0 else None,
@@ -165,7 +165,7 @@ class Painting:
         handle = self._handles.get("axes")
         if handle is None:
             handle = self._scene.add_batched_axes(
-                f"{self._place}/axes", turned, places, scales,
+                f"{self._node}/axes", turned, places, scales,
                 axes_length=1.0, axes_radius=0.022,
             )  # fmt: skip
             self._keep("axes", handle)
@@ -185,7 +185,7 @@ class Painting:
         handle = self._handles.get("paths")
         if handle is None:
             self._handles["paths"] = self._scene.add_line_segments(
-                f"{self._place}/paths", points, colours, thickness=0.006 * self._size
+                f"{self._node}/paths", points, colours, thickness=0.006 * self._size
             )
             return
         handle.points, handle.colors = points, colours
@@ -212,7 +212,7 @@ class Painting:
 
 @cache
 def _mesh(name: str) -> Any:
-    """A mesh of size 1: a ball, a box, and an arrow's shaft and head along z."""
+    """Return a unit mesh: a ball, a box, or an arrow's shaft or head along z."""
     make: Any = trimesh.creation
     if name == "ball":
         return make.icosphere(subdivisions=2, radius=1.0)
@@ -226,7 +226,7 @@ def _mesh(name: str) -> Any:
 
 
 def _from_z(directions: np.ndarray) -> np.ndarray:
-    """Orientations wxyz whose z axes are these unit vectors; (n, 3) → (n, 4)."""
+    """Return orientations wxyz whose z axes are unit vectors; (n, 3) → (n, 4)."""
     x, y, z = directions.T
     quats = np.stack([1.0 + z, -y, x, np.zeros_like(z)], axis=1)
     quats[z < -1.0 + 1e-9] = (0.0, 1.0, 0.0, 0.0)

@@ -1,6 +1,6 @@
 """Panel: the controls next to the picture; requests go to the simulation's thread.
 
-Values that a client sends are taken as numbers and texts; none of them is ever run.
+Values from clients are treated as numbers and text; they are never executed.
 """
 
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
     from simstate.view.viewer_actions import Acting
 
 WIDEST = 1000.0
-"""Between two worlds side by side [m]."""
+"""Maximum spacing of worlds [m], unless the default is larger."""
 MOST_SLIDERS = 48
 ICONS = {
     "play": "▶", "pause": "❚❚", "back": "◀❙", "step": "❙▶", "reset this world": "↺",
     "slower": "½×", "faster": "2×",
 }  # fmt: skip
-"""The icons that run the worlds, in their order."""
+"""Icons of the playback controls, in order."""
 
 
 class Panel:
     """The controls of a viewer, the same for all its clients.
 
     Args:
-        server: where they are shown.
-        ask: has something done by the thread of the simulation.
-        actions: what can be asked for.
-        drives: whether the viewer itself steps the worlds.
+        server: the server that shows them.
+        ask: submits a request to the thread of the simulation.
+        actions: the actions that clients can request.
+        drives: True if clients can play, pause, step and reset.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Panel:
         reload: bool,
         timeline: RecordedTimeline | None,
     ) -> None:
-        """Play, pause, step, back, reset or a timeline; which worlds are shown."""
+        """Add the playback controls, and the choice of the worlds shown."""
         actions = self._actions
         with self._tabs.add_tab("Run"):
             if self._drives:
@@ -91,7 +91,7 @@ class Panel:
             self._client_button("save picture", actions.save_picture)
 
     def _add_icons(self, resets: bool) -> None:
-        """A row of icons: play, pause, back, step, reset and speed."""
+        """Add a row of icons: play, pause, back, step, reset and speed."""
         actions = self._actions
         does: dict[str, Callable[[], None]] = {
             ICONS["play"]: lambda: actions.play(True),
@@ -118,7 +118,7 @@ class Panel:
         actions = self._actions
         if timeline is not None:
             self._button("to the next mark", lambda: actions.go_to_mark(True))
-            self._button("to the mark before", lambda: actions.go_to_mark(False))
+            self._button("to the previous mark", lambda: actions.go_to_mark(False))
             self.timeline = TimelineControls(
                 self._gui, timeline, self._ask, actions.go_to
             )
@@ -144,7 +144,7 @@ class Panel:
         self._on_value(self.spacing, lambda _: show())
 
     def add_show(self, overlays: Mapping[str, str], bodies: Sequence[str]) -> None:
-        """Camera, overlays, groups of geoms and sites."""
+        """Add the controls of camera, overlays, and groups of geoms and sites."""
         gui, actions = self._gui, self._actions
         with self._tabs.add_tab("Show"):
             self.follow = gui.add_dropdown("follow", [NOTHING, *bodies])
@@ -166,13 +166,13 @@ class Panel:
                 )
             self.values_written = gui.add_checkbox(
                 "values of forces", True,
-                hint="The greatest contact forces [N] and external wrenches [N, N·m], "
+                hint="The largest contact forces [N] and external wrenches [N, N·m], "
                 f"up to {MOST_LABELS} of each, written at their arrows.",
             )  # fmt: skip
             self._on_value(self.values_written, actions.write_values)
             everywhere = gui.add_checkbox(
                 "overlays in every world", False,
-                hint="Else only in the world that is looked at.",
+                hint="Otherwise only in the selected world.",
             )  # fmt: skip
             self._on_value(everywhere, actions.draw_everywhere)
             dark = gui.add_checkbox("dark mode", False)
@@ -199,18 +199,18 @@ class Panel:
         gui, actions = self._gui, self._actions
         with self._tabs.add_tab("Compare"):
             gui.add_markdown(
-                f"Next to the worlds: **{label}**. Bodies are blue where they are the "
-                "same to a millionth of the size, red where they are a tenth of it off."
+                f"Next to the worlds: **{label}**. Bodies are blue if their positions "
+                "agree to 1e-6 of the scene's size, red if they differ by 0.1 of it."
             )
             over = gui.add_checkbox("over each other", False)
             self._on_value(over, actions.lay_over)
             if can_join:
                 self._button("put both in the same state", actions.join)
-            self._button("what differs", actions.tell_differences)
+            self._button("list differences", actions.tell_differences)
             self.answers.append(gui.add_markdown(""))
 
     def add_inputs(self, folders: Mapping[str, Sequence[Input]]) -> None:
-        """A slider for each input."""
+        """Add a slider for each input."""
         if not any(folders.values()):
             return
         with self._tabs.add_tab("Inputs"):
@@ -227,7 +227,7 @@ class Panel:
                         )
 
     def add_demonstration(self, drives: Sequence[Input]) -> None:
-        """Recording of an episode, with sliders and keys that drive it."""
+        """Add the recording of an episode, with sliders and keys that drive it."""
         gui, actions = self._gui, self._actions
         with self._tabs.add_tab("Demonstrate"):
             keys = [
@@ -262,7 +262,7 @@ class Panel:
         self._keys.append(command)
 
     def remove_keys(self) -> None:
-        """Take the keys away, which viser keeps when it removes the controls."""
+        """Remove the keys, which viser keeps when it removes the controls."""
         for command in self._keys:
             command.remove()
         self._keys = []
@@ -279,14 +279,14 @@ class Panel:
         self._sliders.append((slider, one))
 
     def add_plots(self, sources: dict[str, Source], first: Sequence[str]) -> None:
-        """Charts of what was chosen, over time."""
+        """Add charts of sources over time."""
         with self._tabs.add_tab("Plot"):
             for k, name in enumerate(first):
                 with self._gui.add_folder(f"plot {k + 1}"):
                     self.plots.append(Plot(self._server, sources, name))
 
     def add_ask(self, writable: Sequence[str]) -> None:
-        """Add answers about clicked elements, and the writing of a quantity."""
+        """Add answers about clicked elements, and controls to write a quantity."""
         gui, actions = self._gui, self._actions
         with self._tabs.add_tab("Ask"):
             self.answer = gui.add_markdown(
@@ -310,7 +310,7 @@ class Panel:
                         ),
                     )
 
-    # What the simulation tells.
+    # Updates from the simulation.
 
     def show_state(self, text: str, world: int, step: int) -> None:
         """Update the controls from the state of the simulation."""
@@ -324,12 +324,12 @@ class Panel:
             if math.isfinite(value) and abs(slider.value - value) > slider.step:
                 slider.value = min(max(value, slider.min), slider.max)
 
-    # How controls ask.
+    # Requests of controls.
 
     def _on_value(self, handle: Any, action: Callable[[Any], None]) -> None:
-        """Call an action with the value that a client chose; our own writes ask none.
+        """Call an action with a value that a client chose, not with our own writes.
 
-        The callback is a coroutine: these come in the order in which they were sent.
+        The callback is a coroutine: these are called in the order of the messages.
         """
 
         async def changed(event: Any) -> None:

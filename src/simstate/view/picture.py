@@ -1,4 +1,4 @@
-"""Picture: what is drawn of a course: worlds side by side, and overlays of one."""
+"""Picture: the drawing of a course, with worlds side by side, and overlays of one."""
 
 # pyright: reportUnknownMemberType=false
 
@@ -40,15 +40,15 @@ OnMesh = Callable[[Mesh], None]
 
 
 class Picture:
-    """The worlds shown, and what is drawn into one of them.
+    """The worlds shown, and the overlays of one of them.
 
     Args:
-        server: where it is drawn.
-        course: what is drawn.
-        count: how many worlds at first.
-        on_mesh: is called with every mesh, to listen to the mouse.
-        on_click: called with the text of a shape that was clicked.
-        always: what else is drawn, and cannot be hidden.
+        server: the server whose scene it is drawn in.
+        course: the course to draw.
+        count: initial number of worlds.
+        on_mesh: called with every mesh, to listen to the mouse.
+        on_click: called with the text of a clicked shape.
+        always: further overlays, which cannot be hidden.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class Picture:
         self._server, self.course = server, course
         self._on_mesh, self._on_click = on_mesh, on_click
         self.world = 0
-        """The world that overlays, plots and inputs are of."""
+        """The world of overlays, plots and inputs."""
         self.scale = 1.0
         """Scale of arrows."""
         self.values = True
-        """True if the values of forces are written at them."""
+        """True if forces are labelled with their values."""
         self.everywhere = False
         """True if overlays are drawn in every world shown."""
         self.marks = DivergenceMarks()
@@ -90,7 +90,7 @@ class Picture:
         )
         self.middle = (low + high) / 2.0
         self.size = max(float(np.linalg.norm(high - low)) / 1.8, 1e-3)
-        """Size of what moves [m]."""
+        """Size of the moving parts [m]."""
         self.count = min(count, course.worlds.num_envs, MOST_WORLDS)
         on_one_ground = shares_ground(course.worlds.model)
         self.spacing = 0.0 if on_one_ground else float(f"{1.6 * self.size:.1g}")
@@ -102,13 +102,13 @@ class Picture:
         self._soft: SoftThings | None = None
         self._companion: Companion | None = None
         self.over = on_one_ground
-        """True if the companion lies over the worlds, else next to them."""
+        """True if the companion is drawn over the worlds, else next to them."""
         self.place_worlds()
 
     # What is shown.
 
     def place_worlds(self) -> None:
-        """Make the meshes of the worlds that are to be shown."""
+        """Create the meshes of the worlds to show."""
         if self._geometry is not None:
             self._geometry.remove()
         parts = worlds_of(self.course.worlds)
@@ -136,7 +136,7 @@ class Picture:
             )  # fmt: skip
 
     def look_at(self, world: int) -> None:
-        """Show another world's overlays."""
+        """Select the world of the overlays."""
         self.world = world
         self._trail.clear()
         if world not in self.shown:
@@ -173,7 +173,7 @@ class Picture:
         return np.array(self._root.position, dtype=np.float64)
 
     def seen(self) -> OneWorld:
-        """The world with the overlays, at the present state."""
+        """Return the world with the overlays, at the current state."""
         course = self.course
         return OneWorld(course.worlds, course.rays, self.world, self.size, self.scale)
 
@@ -184,7 +184,7 @@ class Picture:
     # Drawing.
 
     def update(self) -> None:
-        """Draw the present state."""
+        """Draw the current state."""
         assert self._geometry is not None
         seen = self.seen()
         with self._server.atomic():
@@ -241,12 +241,12 @@ class Picture:
         if len(self._trail) < 2:
             return []
         name = seen.model.body(body).name
-        return [Path(np.array(self._trail), PURPLE, f"where {name}'s origin has been")]
+        return [Path(np.array(self._trail), PURPLE, f"path of {name}'s link origin")]
 
     # Cameras.
 
     def follow(self, body: int | None) -> None:
-        """Keep a body where it is on the screen; None: none."""
+        """Keep a body at its position on the screen; None: no body."""
         self._follow = body
         self._trail.clear()
         before = self.moved
@@ -265,7 +265,7 @@ class Picture:
             self._root.position = -(place + self.offset)
 
     def camera(self, direction: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return position and target of a camera that looks from a direction."""
+        """Return position and target of a camera in a direction, world axes [m]."""
         count = len(self.shown) * (1 if self.course.companion is None else 3)
         whole = self.size + 0.7 * self.spacing * (np.sqrt(count) - 1.0)
         goal = self.middle + self.moved

@@ -1,4 +1,4 @@
-"""Sources: what can be plotted of a simulation, with the names of all components."""
+"""Sources: the values of a simulation that can be plotted, with component names."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _PARTS: dict[int, tuple[str, ...]] = {
         "velocity y", "velocity z", "about x", "about y", "about z",
     ),
 }  # fmt: skip
-"""Names of the components of a quantity, by their number."""
+"""Names of the components of a quantity, by the number of components."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Numbers of each world that can be plotted."""
+    """Values of each world that can be plotted."""
 
     unit: str
     about: str
@@ -42,18 +42,18 @@ class Source:
     tensor: Callable[[], Tensor]
     """Its values in all worlds; (num_envs, …)."""
     history: Callable[[int], np.ndarray] | None = None
-    """Past values in a world, where known: time [s], then the components; (samples, 1 +
+    """Past values in a world, if known: time [s], then the components; (samples, 1 +
     components)."""
 
     def read(self, world: int) -> np.ndarray:
-        """The components of one world; (components,)."""
+        """Return the components of one world; (components,)."""
         return on_host(self.tensor()[world]).astype(np.float64).reshape(-1)
 
 
 def sources_of(
     worlds: SteppingHost, rays: Mapping[str, RaySensor]
 ) -> dict[str, Source]:
-    """All quantities of all entities, all raw fields, and the readings of rays."""
+    """Return all quantities of all entities, all raw fields and ray distances."""
     found: dict[str, Source] = {}
     for entity in worlds.scene.values():
         for name, quantity in type(entity.data).quantities.items():
@@ -73,7 +73,7 @@ def sources_of(
             )  # fmt: skip
     for name, sensor in rays.items():
         found[f"rays {name}.distance"] = Source(
-            "m", "how far it is along each ray",
+            "m", "distance along each ray",
             tuple(f"[{k}]" for k in range(sensor.num_rays)),
             lambda sensor=sensor: sensor.distance,
         )  # fmt: skip
@@ -90,9 +90,9 @@ def _of_quantity(entity: Entity, quantity: Quantity, names: Sequence[str]) -> So
 
 
 def quantity_names(entity: Entity, quantity: Quantity) -> list[str]:
-    """The names of a quantity's components, in the order of its flattened tensor.
+    """Return names of a quantity's components, in the order of its flattened tensor.
 
-    None where the entity does not have it: an entity without bodies has no root.
+    Empty if the entity does not have the quantity, such as a root without bodies.
     """
     of_elements = any(isinstance(size, str) for size in quantity.shape)
     if not entity.num_bodies and not of_elements:
@@ -114,7 +114,7 @@ def quantity_names(entity: Entity, quantity: Quantity) -> list[str]:
 
 
 def _elements(entity: Entity, size: str) -> Sequence[str] | None:
-    """The names of what a symbolic size counts; None: it has none."""
+    """Return the names of the elements of a symbolic size; None if it has no names."""
     index = entity.index
     known: dict[str, Sequence[str]] = {
         "num_bodies": index.bodies.names,

@@ -1,4 +1,4 @@
-"""Plots: quantities of the world shown over time, with names and units."""
+"""Plots: quantities of the selected world over time, with names and units."""
 
 # pyright: reportUnknownMemberType=false
 
@@ -17,7 +17,7 @@ from simstate.view.plot_sources import Source
 MOST_CURVES = 12
 MOST_SAMPLES = 400
 MOST_OF_HISTORY = 1000
-"""Maximum number of samples of a recording that are drawn; of more, every n-th."""
+"""Maximum number of samples of a recording to draw; of more, every n-th is drawn."""
 _INKS = (
     "#e6553c", "#3cb44b", "#326ee6", "#f5961e", "#a046c8", "#00a0a0", "#c8a000",
     "#787878", "#8b4513", "#ff69b4", "#556b2f", "#000080",
@@ -33,7 +33,7 @@ class Plot:
         self._server = server
         self._sources = sources
         names = list(sources)
-        self.source = server.gui.add_dropdown("what", names, initial_value=first)
+        self.source = server.gui.add_dropdown("source", names, initial_value=first)
         self.part = server.gui.add_text(
             "only", "", hint="Only components whose name contains this."
         )
@@ -44,7 +44,7 @@ class Plot:
         self._columns: list[int] = []
         self._rows: deque[np.ndarray] = deque(maxlen=MOST_SAMPLES)
         self._past: np.ndarray | None = None
-        """All that is known of a recording; (samples, 1 + curves)."""
+        """The complete history of a recorded source; (samples, 1 + curves)."""
         self._now = self._drawn = float("nan")
         self._shown = ("", "")
 
@@ -64,10 +64,10 @@ class Plot:
         )
 
     def sample(self, world: int, now: float) -> None:
-        """Take the present values of a world, at its time [s]."""
-        asked = (self.source.value, self.part.value)
-        if asked != self._shown or world != self._world:
-            self._shown, self._world = asked, world
+        """Add the current values of a world, at its time [s]."""
+        chosen = (self.source.value, self.part.value)
+        if chosen != self._shown or world != self._world:
+            self._shown, self._world = chosen, world
             self._begin()
         self._now = now
         if self._sources[self._shown[0]].history is not None:
@@ -104,7 +104,7 @@ class Plot:
         left_out = len(named) - len(self._columns)
         text = f"{source.about}; [{source.unit}]" if source.about else source.unit
         if left_out:
-            text += f"; {left_out} more components: say which with “only”"
+            text += f"; {left_out} more components: select some with “only”"
         if self._chart is not None:
             self._chart.remove()
             self._chart = None
@@ -130,7 +130,7 @@ class Plot:
             )
 
     def _look_back(self, source: Source) -> str:
-        """Read what the source was, where that is known; what to say of it."""
+        """Read the history of a source, if there is one; return a note on it."""
         self._past = None
         if source.history is None:
             return ""
@@ -146,9 +146,9 @@ class Plot:
 
 
 def _with_line(table: np.ndarray, now: float) -> list[np.ndarray]:
-    """The columns of a table and one more, which is low but for a peak at a time.
+    """Return the columns of a table and one more, which has a peak at a time.
 
-    uPlot takes no gaps from an array: a NaN would leave its axis without numbers.
+    uPlot accepts no gaps in an array: a NaN would leave its axis without labels.
     """
     times, curves = table[:, 0], table[:, 1:]
     finite = curves[np.isfinite(curves)]

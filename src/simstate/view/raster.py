@@ -1,7 +1,7 @@
-"""Raster: triangles to pixels with a depth for each, by NumPy alone.
+"""Raster: triangles to pixels with a depth buffer, in NumPy.
 
 It takes about a tenth of a second for a robot, needs neither a graphics card nor a
-display, and draws the same everywhere.
+display, and draws the same on all machines.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from simstate.view.eye import Eye
 
 _MOST_AT_ONCE = 2_000_000
-"""Pixels that are looked at together; more take more memory."""
+"""Maximum number of pixels to process at once, which limits the memory."""
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,12 @@ class Texels:
     images: list[np.ndarray]
     """0 … 255, the first row at the top; (height, width, 3) each."""
     which: np.ndarray
-    """The image of each triangle; −1: it has a colour; (n,)."""
+    """Index of each triangle's image; −1: it has a colour; (n,)."""
     uv: np.ndarray
-    """Places of the corners in it, from its lower left, 1 at its ends; (n, 3, 2)."""
+    """Texture coordinates of the corners, from the lower left, 0 … 1; (n, 3, 2)."""
 
     def at(self, owner: np.ndarray, parts: np.ndarray) -> np.ndarray:
-        """Colours at points that have these parts of the corners; (m, 3)."""
+        """Return colours at points with these barycentric coordinates; (m, 3)."""
         found = np.zeros((len(owner), 3))
         uv = (self.uv[owner] * parts[:, :, None]).sum(1) % 1.0
         for k, image in enumerate(self.images):
@@ -40,24 +40,24 @@ class Texels:
         return found
 
     def some(self, chosen: np.ndarray) -> Texels:
-        """Those of some of the triangles."""
+        """Return the texels of some of the triangles."""
         return Texels(self.images, self.which[chosen], self.uv[chosen])
 
 
 class Canvas:
-    """A picture with a depth for each pixel.
+    """A picture with a depth buffer.
 
     Args:
-        eye: from where it is seen.
-        light: direction from which light comes, world axes, of unit length; (3,).
+        eye: the camera.
+        light: direction towards the light, world axes, of unit length; (3,).
     """
 
     def __init__(self, eye: Eye, light: np.ndarray) -> None:
         self.eye = eye
         self.depth = np.full(eye.height * eye.width, np.inf)
-        """Along the view [m]; (height · width,)."""
+        """Depth along the view [m]; (height · width,)."""
         self.colour = np.zeros((eye.height * eye.width, 3))
-        """0 … 255, times the opacity; (height · width, 3)."""
+        """Colour times opacity, 0 … 255; (height · width, 3)."""
         self.alpha = np.zeros(eye.height * eye.width)
         """Opacity, 0 … 1; (height · width,)."""
         self._towards = light
@@ -66,7 +66,7 @@ class Canvas:
         self._opacity = 1.0
 
     def picture(self) -> np.ndarray:
-        """Colours with straight alpha, uint8; (height, width, 4)."""
+        """Return the colours with straight alpha, uint8; (height, width, 4)."""
         alpha = self.alpha[:, None]
         straight = self.colour / np.maximum(alpha, 1e-3)
         pixels = np.concatenate([straight, 255.0 * alpha], axis=1)
@@ -76,7 +76,7 @@ class Canvas:
     def paint(
         self, pixels: np.ndarray, colours: np.ndarray, depth: np.ndarray | float
     ) -> None:
-        """Give pixels opaque colours 0 … 255 and depths [m]; (n,), (n, 3)."""
+        """Set pixels, (n,), to opaque colours 0 … 255, (n, 3), and depths [m]."""
         self.colour[pixels], self.depth[pixels] = colours, depth
         self.alpha[pixels] = 1.0
 
@@ -89,9 +89,9 @@ class Canvas:
     ) -> None:
         """Draw triangles, lit from above; (n, 3, 3) world axes [m], (n, 3) 0 … 255.
 
-        Their corners are counter-clockwise as seen from outside; a triangle that shows
-        its inside is not drawn. One that is not opaque hides nothing: draw such ones
-        last, the farthest first.
+        Their corners are counter-clockwise as seen from outside; back faces are not
+        drawn. A triangle that is not opaque hides nothing: draw these last, the
+        farthest first.
         """
         normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
         outside = ((self.eye.position - corners[:, 0]) * normals).sum(1) > 0.0
@@ -104,7 +104,7 @@ class Canvas:
         seen = self.eye.project(corners.reshape(-1, 3)).reshape(-1, 3, 3)
         ahead = (
             np.min(seen[..., 2], axis=1) > 1e-3
-        )  # what the eye is within is left out
+        )  # skip triangles that the camera is in
         self._texels = None if texels is None else texels.some(ahead)
         self._light, self._opacity = light[ahead], opacity
         self._fill(seen[ahead], (colours * light[:, None])[ahead])
@@ -146,7 +146,7 @@ class Canvas:
         x = columns + np.repeat(low[:, 0], counts)
         y = rows + np.repeat(low[:, 1], counts)
         planes = np.repeat(_planes(seen), counts, axis=0)
-        # What each corner has of a pixel's middle, and the inverse of the depth there.
+        # Barycentric coordinates of the pixels' centres, and the inverse depth there.
         shares = planes[:, 0] * (x + 0.5)[:, None] + planes[:, 1] * (y + 0.5)[:, None]
         shares += planes[:, 2]
         inside = (shares[:, :3] >= 0.0).all(axis=1) & (shares[:, 3] > 0.0)
@@ -159,7 +159,7 @@ class Canvas:
         nearest = np.full(len(self.depth), -1, dtype=np.int64)
         nearest[pixels] = np.arange(
             len(pixels)
-        )  # the last, which is the nearest, stays
+        )  # the last write, which is the nearest, wins
         hit = nearest >= 0
         hit[hit] = depth[nearest[hit]] < self.depth[hit]
         chosen = nearest[hit]
@@ -168,7 +168,7 @@ class Canvas:
             owners = begin + owner[chosen]
             has = self._texels.which[owners] >= 0
             near = 1.0 / seen[owner[chosen][has], :, 2]
-            parts = shares[chosen][has, :3] * near  # of the corners in space
+            parts = shares[chosen][has, :3] * near  # barycentric coordinates in space
             parts /= parts.sum(1, keepdims=True)
             image = self._texels.at(owners[has], parts)
             inks[has] = image * self._light[owners[has], None]
@@ -180,11 +180,10 @@ class Canvas:
 
 
 def _planes(seen: np.ndarray) -> np.ndarray:
-    """Linear functions of column, row and 1 on projected triangles; (n, 3, 4).
+    """Return linear functions of column, row and 1 on projected triangles; (n, 3, 4).
 
-    Three are what each corner has of a point, the fourth is the inverse of the depth:
-    that is linear in the picture, the depth is not. A triangle seen from its edge has
-    no inside.
+    Three are the barycentric coordinates; the fourth is the inverse depth, which is
+    linear in the picture, unlike the depth. A triangle seen edge-on covers no pixels.
     """
     x, y, depth = seen[..., 0], seen[..., 1], seen[..., 2]
     following, before = [1, 2, 0], [2, 0, 1]

@@ -19,12 +19,12 @@ from simstate.view.soft import soft_of
 from simstate.world.worlds import Worlds, worlds_of
 
 _SOLID = 0.9999
-"""Opacity from which a part is drawn as if it were solid."""
+"""Opacity above which a part is drawn as opaque."""
 
 
 @dataclass(frozen=True)
 class _Drawn:
-    """Triangles where they are drawn, world axes [m]."""
+    """Triangles at their positions in the picture, world axes [m]."""
 
     corners: np.ndarray
     colours: np.ndarray
@@ -34,7 +34,7 @@ class _Drawn:
 
 
 class RasterRenderer:
-    """Draws a model by NumPy; its meshes are made once.
+    """Renderer that uses NumPy; meshes are created once.
 
     Args:
         shot: the first picture.
@@ -55,12 +55,12 @@ class RasterRenderer:
         self._shared = shared
 
     def fits(self, shot: Shot) -> bool:
-        """True if the meshes are those of the worlds of another shot."""
+        """Return True if the meshes are also those of another shot's worlds."""
         known = all(one.world.world in self._parts for one in shot.worlds)
         return _looks(shot) == self._looks and (known or self._shared is not None)
 
     def draw(self, shot: Shot) -> np.ndarray:
-        """A picture with straight alpha, uint8; (height, width, 4)."""
+        """Return a picture with straight alpha, uint8; (height, width, 4)."""
         model = shot.worlds[0].world.model
         sun = sun_of(model)
         canvas = Canvas(shot.eye, -sun)
@@ -71,7 +71,7 @@ class RasterRenderer:
             )
             self._draw_floors(canvas, shot, drawn, sun)
         solid = [one for one in drawn if one.part is None or one.part.opacity > _SOLID]
-        if solid:  # all at once: each call looks at the whole picture
+        if solid:  # all at once: each call processes the entire picture
             corners = np.concatenate([one.corners for one in solid])
             colours = np.concatenate([one.colours for one in solid])
             canvas.triangles(corners, colours, _texels(solid))
@@ -86,7 +86,7 @@ class RasterRenderer:
         return canvas.picture()
 
     def _drawn(self, shot: Shot, placed: Placed) -> list[_Drawn]:
-        """The triangles of a world and of its overlays."""
+        """Return the triangles of a world and of its overlays."""
         one, offset = placed.world, placed.offset
         fixed = one.model.body_weldid == 0
         pos, mat = one.field("xpos") + offset, one.field("xmat").reshape(-1, 3, 3)
@@ -130,7 +130,7 @@ class RasterRenderer:
 
 
 def _looks(shot: Shot) -> bytes:
-    """The geoms' parameters where they differ by world, to detect a change."""
+    """Return the geoms' parameters that differ by world, to detect a change."""
     parts = worlds_of(shot.worlds[0].world.worlds)
     expanded = parts.engine.expanded
     names = sorted(name for name in expanded if name.startswith("geom_"))
@@ -143,13 +143,13 @@ def _own_model(one: OneWorld) -> mujoco.MjModel:
 
 
 def _parts(model: mujoco.MjModel) -> list[GeomPart]:
-    """The triangles of all geoms that are shown."""
+    """Return the triangles of all visible geoms."""
     shown = (g for (_, group), g in geoms_of_bodies(model).items() if group in VISIBLE)
     return [part_of(model, geom) for geoms in shown for geom in geoms]
 
 
 def _texels(drawn: Sequence[_Drawn]) -> Texels | None:
-    """The images on triangles that are drawn together; None: there are none."""
+    """Return the images on triangles that are drawn together; None without images."""
     count = sum(len(one.corners) for one in drawn)
     which, uv = np.full(count, -1), np.zeros((count, 3, 2))
     images: list[np.ndarray] = []

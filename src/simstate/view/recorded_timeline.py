@@ -1,4 +1,4 @@
-"""Timeline: the steps of something that has happened, and what is marked on it."""
+"""Timeline: the steps of a recorded run, and the marks on it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ SIGNS: dict[Kind, str] = {"reset": "↺", "divergence": "✖", "event": "◆", "
 
 @dataclass(frozen=True)
 class Mark:
-    """Something that happened to a world before a step of a timeline."""
+    """An occurrence in a world before a step of a timeline."""
 
     step: int
-    """Number of steps taken before."""
+    """Number of steps taken before it."""
     kind: Kind
     world: int
     text: str
@@ -26,12 +26,12 @@ class Mark:
 
 
 class RecordedTimeline:
-    """When each step was taken, and what happened there.
+    """The times of the steps, and the marks.
 
     Args:
-        times: when each step began, and when the last one ended, counted from the
-            begin [s]; (steps + 1,).
-        marks: what happened, in the order of the steps.
+        times: start of each step, and end of the last one, since the start of the
+            recording [s]; (steps + 1,).
+        marks: the marks, in the order of the steps.
     """
 
     def __init__(self, times: np.ndarray, marks: Sequence[Mark]) -> None:
@@ -44,7 +44,7 @@ class RecordedTimeline:
         return len(self.times) - 1
 
     def step_at(self, time: float) -> int:
-        """The step whose begin is nearest to a time [s]."""
+        """Return the step whose start is nearest to a time [s]."""
         after = int(np.searchsorted(self.times, time))
         near = [k for k in (after - 1, after) if 0 <= k <= self.num_steps]
         return min(near, key=lambda k: abs(float(self.times[k]) - time))
@@ -54,7 +54,7 @@ class RecordedTimeline:
         return [mark for mark in self.marks if mark.world == world]
 
     def next_mark(self, step: int, world: int, ahead: bool) -> Mark | None:
-        """The first mark of a world after a step, or the last one before it."""
+        """Return the first mark of a world after a step, or the last one before it."""
         marks = self.of_world(world)
         if ahead:
             return next((mark for mark in marks if mark.step > step), None)
@@ -63,7 +63,7 @@ class RecordedTimeline:
     def diverged(self, step: int) -> dict[int, str]:
         """Return the first invalid value of each world that diverged before a step.
 
-        A world that was reset since then has not.
+        Worlds that were reset since then are not included.
         """
         found: dict[int, str] = {}
         for mark in self.marks:

@@ -1,4 +1,4 @@
-"""Overlays of what is between bodies: contacts, rays, joints, tendons."""
+"""Overlays of contacts, rays, joints, targets and tendons."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _HINGE = mujoco.mjtJoint.mjJNT_HINGE.value
 _SLIDE = mujoco.mjtJoint.mjJNT_SLIDE.value
 _STATE = mujoco.mjtState.mjSTATE_INTEGRATION.value
 NEAR_LIMIT = 0.02
-"""A joint is at its limit within this share of its range."""
+"""A joint is at its limit within this fraction of its range."""
 
 
 def contacts(seen: OneWorld) -> list[Shape]:
-    """Contact points, their normals, and the forces on the second side."""
+    """Return contact points, their normals, and the forces on the second geom."""
     table = seen.contacts
     points, forces = on_host(table.pos_w), on_host(table.force_w)
     frames, distances = on_host(table.frame_w), on_host(table.distance)
@@ -48,7 +48,7 @@ def contacts(seen: OneWorld) -> list[Shape]:
 
 
 def rays(seen: OneWorld) -> list[Shape]:
-    """Rays from where they start to where they hit, or end."""
+    """Return rays from their origins to their hits, or to their ends."""
     shapes: list[Shape] = []
     for name, sensor in seen.rays.items():
         starts = on_host(sensor.origin_w[seen.world])
@@ -65,7 +65,7 @@ def rays(seen: OneWorld) -> list[Shape]:
 
 
 def joints(seen: OneWorld) -> list[Shape]:
-    """Axes of hinges and slides with their ranges; red where one is at its limit."""
+    """Return axes of hinges and slides with their ranges; red at a limit."""
     model, qpos = seen.model, seen.field("qpos")
     attitudes = seen.field("xmat").reshape(-1, 3, 3)
     anchors, axes = seen.field("xanchor"), seen.field("xaxis")
@@ -87,7 +87,7 @@ def joints(seen: OneWorld) -> list[Shape]:
             ink = ORANGE if low + near < value < high - near else RED
             text += f" of {low:.4g} … {high:.4g}"
             arm = np.zeros(3)
-            if kind == _HINGE:  # a direction that turns with the body
+            if kind == _HINGE:  # a direction that is fixed in the body
                 own = attitudes[int(model.jnt_bodyid[j])]
                 arm = 0.08 * seen.size * _across(own, axes[j])
             way = anchors[j] + _range(arm, axes[j], low - value, high - value)
@@ -101,7 +101,7 @@ def joints(seen: OneWorld) -> list[Shape]:
 
 
 def _across(rot_wb: np.ndarray, axis: np.ndarray) -> np.ndarray:
-    """Return a unit vector across an axis, fixed in a body, world axes; (3,)."""
+    """Return a unit vector normal to an axis, fixed in a body, world axes; (3,)."""
     own = rot_wb[:, int(np.argmin(np.abs(rot_wb.T @ axis)))]
     across = own - (own @ axis) * axis
     return across / np.linalg.norm(across)
@@ -111,10 +111,10 @@ def _range(arm: np.ndarray, axis: np.ndarray, low: float, high: float) -> np.nda
     """Return points of a joint's range about its anchor, from low to high; (n, 3).
 
     Args:
-        arm: position of the joint on its arc, world axes [m], zero of a slide; (3,).
-        axis: of the joint, world axes; (3,).
-        low: the lower limit less the position [rad or m].
-        high: likewise of the upper one.
+        arm: position of the joint on its arc, world axes [m], zero for a slide; (3,).
+        axis: axis of the joint, world axes; (3,).
+        low: lower limit minus position [rad or m].
+        high: upper limit minus position [rad or m].
     """
     if not arm.any():
         return np.stack([low * axis, high * axis])
@@ -124,7 +124,7 @@ def _range(arm: np.ndarray, axis: np.ndarray, low: float, high: float) -> np.nda
 
 
 def targets(seen: OneWorld) -> list[Shape]:
-    """The way of each link's centre of mass to where its joint's target has it."""
+    """Return the path of each link's centre of mass to its joint's target."""
     model = seen.model
     centres, anchors = seen.field("xipos"), seen.field("xanchor")
     axes = seen.field("xaxis")
@@ -161,7 +161,7 @@ def targets(seen: OneWorld) -> list[Shape]:
 def _arc(arm: np.ndarray, axis: np.ndarray, angle: float) -> np.ndarray:
     """Return points of a vector that rotates about an axis through its start; (n, 3).
 
-    Whole turns are left out: they end at the same place.
+    Full turns are omitted: they end at the same position.
     """
     angle = math.fmod(angle, 2 * math.pi)
     angles = np.linspace(0.0, angle, 2 + int(abs(angle) / 0.2))[:, None]
@@ -170,7 +170,7 @@ def _arc(arm: np.ndarray, axis: np.ndarray, angle: float) -> np.ndarray:
 
 
 def tendons(seen: OneWorld) -> list[Shape]:
-    """The ways of spatial tendons, over what they wrap."""
+    """Return the paths of spatial tendons, over the geoms that they wrap."""
     if not seen.model.ntendon:
         return []
     worlds = worlds_of(seen.worlds)

@@ -1,6 +1,6 @@
-"""The web server of a viewer: who may connect, and what a client may ask for."""
+"""The web server of a viewer: who may connect, and what a client may request."""
 
-# viser hands out no public way to its handlers.
+# viser has no public access to its handlers.
 # pyright: reportPrivateUsage=false, reportUnknownMemberType=false
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from simstate.base.errors import InvalidInputError
 from simstate.base.printable import printable
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-"""The hosts that only programs of this machine reach."""
+"""The hosts that only programs on this machine can reach."""
 
 _CLIENT_MAY_SEND = (
     "CommandTriggerMessage",
@@ -39,7 +39,7 @@ _CLIENT_MAY_SEND = (
     "ScenePointerMessage",
     "ViewerCameraMessage",
 )
-"""All that the viewer listens to; uploads and the share tunnel are not."""
+"""The messages that the viewer accepts; uploads and the share tunnel are excluded."""
 
 _starting = threading.Lock()
 
@@ -47,19 +47,19 @@ _starting = threading.Lock()
 def start_server(
     host: str, port: int, token: str | None, title: str
 ) -> tuple[viser.ViserServer, str]:
-    """A server that answers whom it should, and the address to open.
+    """Start a server that requires a token; return it and the address to open.
 
     Args:
-        host: the interface to listen on.
-        port: the first port to try; 0: any that is free.
-        token: what the address must contain, since whoever has it can change the
-            simulation, also other users of this machine; None or "": one is made.
-        title: what is written above the controls.
+        host: address of the interface to listen on.
+        port: the first port to try; 0: any free port.
+        token: the token that the address must contain. Anyone who has it can change the
+            simulation, also other users of this machine. None or "": a random one.
+        title: title above the controls.
     """
     token = token or secrets.token_urlsafe(16)
     if not token.replace("-", "").replace("_", "").isalnum() or not token.isascii():
         raise InvalidInputError(
-            "A token is made of letters, digits, '-' and '_', since it is part of an "
+            "A token consists of letters, digits, '-' and '_', since it is part of an "
             f"address; got {token!r}.",
             name="token",
         )
@@ -71,21 +71,21 @@ def start_server(
 
 
 def shown_host(host: str) -> str:
-    """Return the name of the machine for a browser."""
+    """Return the host name to open in a browser."""
     if host in ("0.0.0.0", "::"):
         return socket.gethostname()
     return "localhost" if host in LOOPBACK else host
 
 
 class Guard:
-    """Turns away who does not know the token, and pages of other sites."""
+    """Rejects requests without the token, and requests from pages of other sites."""
 
     def __init__(self, host: str, token: str) -> None:
         self._prefix = f"/{token}"
         self._is_local = host in LOOPBACK
 
     def check(self, request: Request) -> Response | None:
-        """Return the refusal of a request; None: it is accepted, without the token."""
+        """Return a refusal, or None to accept; the token is removed from the path."""
         path, _, query = request.path.partition("?")
         given = path[: len(self._prefix)]
         if not hmac.compare_digest(given.encode(), self._prefix.encode()):
@@ -104,7 +104,7 @@ class Guard:
 
 
 def _name(host: str) -> str:
-    """The host of a Host header, without its port."""
+    """Return the host name of a Host header, without its port."""
     return (urlsplit(f"//{host}").hostname or "").lower()
 
 
@@ -115,7 +115,7 @@ def _refusal(text: str) -> Response:
 
 @contextlib.contextmanager
 def _guarded(guard: Guard) -> Generator[None]:
-    """While it is entered, a server that starts asks the guard first.
+    """Context manager in which a server that starts checks requests with the guard.
 
     viser has no hook for that: it calls websockets' `serve` itself.
     """
@@ -173,7 +173,7 @@ def _logged(handle: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _remove_handlers(server: viser.ViserServer) -> None:
-    """Restrict clients to what the viewer has callbacks for."""
+    """Remove the handlers of all messages that the viewer does not accept."""
     socket: Any = server._websock_server
     handlers: dict[type, list[Callable[..., Any]]] = socket._incoming_handlers
     _keep_allowed(handlers)
@@ -192,7 +192,7 @@ def _remove_handlers(server: viser.ViserServer) -> None:
 
     def no_tunnel(*_: Any, **__: Any) -> None:
         raise InvalidInputError(
-            "The viewer is not shared by a tunnel: use --host.", name="tunnel"
+            "The viewer cannot be shared by a tunnel: use --host.", name="tunnel"
         )
 
     server.request_share_url = no_tunnel
@@ -207,7 +207,7 @@ def _keep_allowed(handlers: dict[type, list[Callable[..., Any]]]) -> None:
 def _values_only(
     handle: Callable[..., Any], controls: Mapping[str, Any]
 ) -> Callable[..., Any]:
-    """A handler of changed inputs that takes values that fit, no other attribute."""
+    """Return a handler of changed controls that accepts valid values only."""
 
     async def checked(client_id: int, message: Any) -> None:
         control = controls.get(message.uuid)
@@ -247,7 +247,7 @@ def _is_number(value: object) -> bool:
 
 
 def _is_within(control: Any, value: float) -> bool:
-    """Within the range, where there is one, but for what a page rounds."""
+    """Return True if a value is in the control's range, up to rounding by the page."""
     low, high = (getattr(control, name, None) for name in ("min", "max"))
     low, high = -math.inf if low is None else low, math.inf if high is None else high
     slack = 1e-6 * (high - low) if math.isfinite(high - low) else 0.0

@@ -117,7 +117,7 @@ class Session:
         self._take_step()
 
     def back(self) -> None:
-        """Return to the state before the last steps that were played, and pause."""
+        """Return to the state before the steps that were played last, and pause."""
         self.playing = False
         if self.is_scripted:
             raise InvalidInputError(
@@ -128,7 +128,7 @@ class Session:
             self.course.go_to(self.course.at - 1)
             return
         if not self._past:
-            raise InvalidInputError("There is nothing to go back to.", name="back")
+            raise InvalidInputError("No earlier state is stored.", name="back")
         self.course.recall(self._past.pop())
 
     def go_to(self, step: int) -> None:
@@ -197,7 +197,7 @@ class Session:
         return True
 
     def _remember(self) -> None:
-        """Keep the present state for `back`, unless a timeline has it."""
+        """Store the current state for `back`, unless there is a timeline."""
         if self.course.timeline is not None:
             return
         kept = self.course.remember()

@@ -25,7 +25,7 @@ Triangles = tuple[np.ndarray, np.ndarray]
 
 
 def shape_triangles(shapes: Sequence[Shape], size: float) -> Iterator[Triangles]:
-    """The triangles of shapes, in a world of things of that size [m]."""
+    """Yield the triangles of shapes; line widths are proportional to `size` [m]."""
     thin = 0.006 * size
     for arrow in of_kind(shapes, Arrow):
         head = min(0.06 * size, 0.4 * float(np.linalg.norm(arrow.vector)))
@@ -55,7 +55,7 @@ def shape_triangles(shapes: Sequence[Shape], size: float) -> Iterator[Triangles]
 def _cone(
     start: np.ndarray, end: np.ndarray, first: float, last: float, colour: Colour
 ) -> Triangles:
-    """A cone between two points with a radius at each [m]."""
+    """Return a truncated cone between two points with a radius at each [m]."""
     along = (end - start) / np.linalg.norm(end - start)
     helper = np.eye(3)[int(np.argmin(np.abs(along)))]
     across = np.cross(along, helper)
@@ -71,7 +71,7 @@ def _cone(
 
 
 def _ball() -> np.ndarray:
-    """The triangles of a ball of radius 1; (n, 3, 3)."""
+    """Return the triangles of a ball of radius 1; (n, 3, 3)."""
     polar = np.linspace(0.0, np.pi, 7)[:, None]
     round_ = np.linspace(0.0, 2.0 * np.pi, 13)[None]
     grid = np.stack(
@@ -89,7 +89,7 @@ def _ball() -> np.ndarray:
 
 
 def _edges(box: Box) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The twelve edges of a box, world axes [m]."""
+    """Return the twelve edges of a box, world axes [m]."""
     signs = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
     corners = box.pos + (signs * box.half) @ _matrix(box.quat).T
     pairs = [(i, j) for i in range(8) for j in range(i) if bin(i ^ j).count("1") == 1]
@@ -98,7 +98,7 @@ def _edges(box: Box) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def _matrix(quat: np.ndarray) -> np.ndarray:
-    """Rotation matrix of a quaternion wxyz; (3, 3)."""
+    """Return the rotation matrix of a quaternion wxyz; (3, 3)."""
     w, x, y, z = quat / np.linalg.norm(quat)
     return np.array(
         [

@@ -1,7 +1,7 @@
-"""Shapes: what overlays are drawn with, in the browser and in pictures alike.
+"""Shapes: the primitives of overlays, in the browser and in pictures.
 
-An overlay gives shapes in the world's own axes; whoever draws them adds the place of
-the world in the grid.
+Overlays return shapes in the axes of their world; the renderer adds the offset of the
+world in the grid.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Point:
     """A point, drawn as a ball."""
 
     pos: np.ndarray
-    """World axes [m]; (3,)."""
+    """Position, world axes [m]; (3,)."""
     radius: float
-    """[m]."""
+    """Radius [m]."""
     colour: Colour
     text: str
 
@@ -60,7 +60,7 @@ class Axes:
     quat: np.ndarray
     """Orientation wxyz; (4,)."""
     length: float
-    """[m]."""
+    """Length of each axis [m]."""
     text: str
 
 
@@ -73,7 +73,7 @@ class Box:
     quat: np.ndarray
     """Orientation wxyz; (4,)."""
     half: np.ndarray
-    """Half of its sides along its own axes [m]; (3,)."""
+    """Half sides along its axes [m]; (3,)."""
     colour: Colour
     text: str
 
@@ -83,19 +83,19 @@ class Path:
     """A line through points."""
 
     points: np.ndarray
-    """World axes [m]; (n, 3), n ≥ 2."""
+    """Points, world axes [m]; (n, 3), n ≥ 2."""
     colour: Colour
     text: str
 
 
 @dataclass(frozen=True)
 class Label:
-    """A value that is written at a place, over all that is drawn."""
+    """A text at a position, drawn over everything else."""
 
     pos: np.ndarray
-    """Its lower left, world axes [m]; (3,)."""
+    """Lower left corner, world axes [m]; (3,)."""
     weight: float
-    """Priority: of many labels the largest are drawn."""
+    """Priority: of many labels, those with the largest are drawn."""
     text: str
 
 
@@ -109,7 +109,7 @@ MOST_LABELS = 16
 
 
 def of_kind(shapes: Sequence[Shape], kind: type[Kind]) -> list[Kind]:
-    """Those of one kind, without any that has a bad number."""
+    """Return the shapes of one kind whose values are finite."""
     return [one for one in shapes if isinstance(one, kind) and _is_finite(one)]
 
 
@@ -130,7 +130,7 @@ def shifted(shape: Shape, offset: np.ndarray) -> Shape:
 
 
 def labels_of(shapes: Sequence[Shape]) -> list[Label]:
-    """The labels that are drawn of those among shapes: the weightiest, in order."""
+    """Return the labels to draw: those of the largest weights, in their order."""
     labels = of_kind(shapes, Label)
     if len(labels) <= MOST_LABELS:
         return labels
@@ -139,6 +139,6 @@ def labels_of(shapes: Sequence[Shape]) -> list[Label]:
 
 
 def _is_finite(shape: Shape) -> bool:
-    """Return True if it can be drawn."""
+    """Return True if all values of a shape are finite."""
     values: list[Any] = [x for x in vars(shape).values() if not isinstance(x, str)]
     return all(bool(np.isfinite(value).all()) for value in values)

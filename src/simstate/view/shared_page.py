@@ -1,8 +1,8 @@
 """A run as one HTML file, which needs neither a server nor a network.
 
-All that comes from a recording is data in one compressed block: no text of it is part
+Everything from the recording is data in one compressed block: none of its text is part
 of the markup, and the page's script writes text nodes only. The content security policy
-allows that script and nothing else.
+allows only that script.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class PageData:
         return place
 
     def packed(self, description: Mapping[str, Any]) -> str:
-        """Return all of it as base64: the description's length, it and the arrays."""
+        """Return length of the description, description and arrays, as base64."""
         text = json.dumps(description, separators=(",", ":")).encode()
         text += b" " * (-len(text) % _ALIGNED)
         head = len(text).to_bytes(_ALIGNED, "little")
@@ -77,12 +77,12 @@ def page_html(packed: str) -> bytes:
 
 
 class PageScene:
-    """The scene of a page: meshes at first, then a frame for each `sample`.
+    """The scene of a page: meshes, and a frame for each `sample`.
 
     Args:
         course: the worlds.
-        shown: ids of those that are drawn.
-        data: where arrays are stored.
+        shown: ids of the worlds to draw.
+        data: storage of the arrays.
     """
 
     def __init__(self, course: Course, shown: Sequence[int], data: PageData) -> None:
@@ -125,7 +125,7 @@ class PageScene:
         return [int(geom) for geom in floors(model) if rgba_of(model, int(geom))[3]]
 
     def sample(self) -> None:
-        """Keep the present poses of all bodies."""
+        """Add the current poses of all bodies."""
         with current(self._parts):
             pos, quat = poses(self._parts, self._shown)
         self._pos.append(pos)

@@ -1,4 +1,4 @@
-"""Shot: what a picture shows, laid out once for every renderer."""
+"""Shot: the contents of a picture, laid out for all renderers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from simstate.view.one_world import OneWorld
 from simstate.view.shapes import Shape
 
 RendererName = Literal["auto", "opengl", "software"]
-"""MuJoCo's renderer, which needs OpenGL; the one by NumPy; or the first that works."""
+"""The first renderer that works; MuJoCo's, which needs OpenGL; or the NumPy one."""
 SUN = np.array([0.0, 0.4, -0.9165])
 """Direction of the light of models without lights, world axes, of unit length.
 
-Its level part is along an axis: shadow maps are, and speckle a floor that a light meets
-across their rows and columns.
+Its horizontal part is along an axis, as the rows of shadow maps are; light at an angle
+to these speckles the floor.
 """
 _DIRECTIONAL = mujoco.mjtLightType.mjLIGHT_DIRECTIONAL.value
 _SKYBOX = mujoco.mjtTexture.mjTEXTURE_SKYBOX.value
@@ -32,9 +32,9 @@ class Placed:
 
     world: OneWorld
     offset: np.ndarray
-    """Added to all positions, world axes [m]; (3,)."""
+    """Offset of all positions, world axes [m]; (3,)."""
     shapes: Sequence[Shape]
-    """In the world's own axes, without the offset."""
+    """Shapes of the overlays, without the offset."""
 
 
 @dataclass(frozen=True)
@@ -44,32 +44,32 @@ class Shot:
     eye: Eye
     worlds: Sequence[Placed]
     size: float
-    """Size of what moves in a world [m]; overlays are scaled with it."""
+    """Size of the moving parts of a world [m]; overlays are scaled with it."""
     centre: np.ndarray
-    """Centre of what is drawn, world axes [m]; (3,)."""
+    """Centre of the scene, world axes [m]; (3,)."""
     radius: float
-    """Radius of what is drawn about its centre [m]."""
+    """Radius of the scene about its centre [m]."""
     on_one_ground: bool
-    """True if the worlds overlap, so that what is fixed is drawn once."""
+    """True if the worlds overlap, so that fixed geoms are drawn once."""
     transparent: bool
-    """True if floor and sky are left out."""
+    """True if floor and sky are omitted."""
 
 
 def is_fixed(model: mujoco.MjModel) -> np.ndarray:
-    """True for the geoms that cannot move, bool; (ngeom,)."""
+    """Return a mask of the geoms that cannot move, bool; (ngeom,)."""
     fixed: np.ndarray = model.body_weldid[model.geom_bodyid] == 0
     return fixed
 
 
 def floors(model: mujoco.MjModel) -> np.ndarray:
-    """Ids of the planes that cannot move; (n,)."""
+    """Return the ids of the plane geoms that cannot move; (n,)."""
     return np.flatnonzero((model.geom_type == _PLANE) & is_fixed(model))
 
 
 def rgba_of(model: mujoco.MjModel, geom: int) -> np.ndarray:
-    """Colour and opacity of a geom as MuJoCo draws it, 0 … 1; (4,).
+    """Return colour and opacity of a geom as MuJoCo draws it, 0 … 1; (4,).
 
-    A material's colour holds unless the geom states another.
+    The material's colour is used unless the geom specifies another one.
     """
     own = np.array(model.geom_rgba[geom], dtype=np.float64)
     material = int(model.geom_matid[geom])
@@ -79,12 +79,12 @@ def rgba_of(model: mujoco.MjModel, geom: int) -> np.ndarray:
 
 
 def has_lights(model: mujoco.MjModel) -> bool:
-    """True if a model has lights other than the one that comes with a ground."""
+    """Return True if a model has lights besides the one added with the ground."""
     return any(model.light(k).name != "sun" for k in range(model.nlight))
 
 
 def sun_of(model: mujoco.MjModel) -> np.ndarray:
-    """Direction of the light that casts shadows, world axes, of unit length; (3,)."""
+    """Return the direction of the light that casts shadows, world axes, unit; (3,)."""
     fixed = model.body_weldid[model.light_bodyid] == 0
     lights = np.flatnonzero(fixed & (model.light_type == _DIRECTIONAL))
     steep = [k for k in lights if model.light_dir[k, 2] < -0.3]
@@ -99,18 +99,18 @@ class Sky:
     """A sky between two colours, 0 … 255; (3,) each."""
 
     low: np.ndarray = field(default_factory=lambda: np.array([236.0, 240.0, 245.0]))
-    """At the horizon, where the floor fades into it."""
+    """Colour at the horizon, where the floor fades into it."""
     high: np.ndarray = field(default_factory=lambda: np.array([150.0, 182.0, 222.0]))
-    """At the zenith."""
+    """Colour at the zenith."""
 
     def at(self, rays: np.ndarray) -> np.ndarray:
-        """Colours in directions; (n, 3)."""
+        """Return colours in directions, world axes; (n, 3) → (n, 3)."""
         up = np.clip(rays[:, 2] / np.linalg.norm(rays, axis=1), 0.0, 1.0)[:, None]
         return self.low + (self.high - self.low) * np.sqrt(up)
 
 
 def sky_of(model: mujoco.MjModel) -> Sky:
-    """The sky of a model: between its haze and the top of its skybox, if it has one."""
+    """Return a sky between a model's haze and the top of its skybox, if it has one."""
     boxes = np.flatnonzero(model.tex_type == _SKYBOX)
     if not len(boxes):
         return Sky()

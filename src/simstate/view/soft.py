@@ -1,4 +1,4 @@
-"""Soft: skins and flexible bodies, whose corners move one by one."""
+"""Soft: skins and flexible bodies, whose vertices move individually."""
 
 # pyright: reportUnknownMemberType=false
 
@@ -23,41 +23,41 @@ _FLEX = mujoco.mjtObj.mjOBJ_FLEX.value
 
 @dataclass(frozen=True)
 class Soft:
-    """A surface whose corners depend on the state of a world."""
+    """A surface whose vertices depend on the state of a world."""
 
     name: str
     group: int
     colour: Colour
     faces: np.ndarray
-    """Faces of three corners each; (n, 3)."""
+    """Vertices of the triangles; (n, 3)."""
     is_closed: bool
-    """True if it is seen only from outside."""
+    """True if only its outside is visible."""
     corners: Callable[[OneWorld], np.ndarray]
-    """World axes [m]; (corners, 3)."""
+    """Return the vertices in a world, world axes [m]; (vertices, 3)."""
 
 
 def soft_of(model: mujoco.MjModel) -> list[Soft]:
-    """All skins and flexible bodies of a model."""
+    """Return all skins and flexible bodies of a model."""
     found = [_skin(model, k) for k in range(model.nskin)]
     return found + [_flex(model, k) for k in range(model.nflex)]
 
 
 def flex_corners(seen: OneWorld) -> np.ndarray:
-    """The corners of all flexible bodies, world axes [m]; (n, 3)."""
+    """Return the vertices of all flexible bodies, world axes [m]; (n, 3)."""
     if not seen.model.nflexvert:
         return np.zeros((0, 3))
     return seen.field("flexvert_xpos").reshape(-1, 3)
 
 
 class SoftThings:
-    """The soft things of the worlds shown.
+    """The skins and flexible bodies of the worlds shown.
 
     Args:
-        server: where they are drawn.
+        server: the server whose scene they are drawn in.
         model: the compiled scene.
-        groups: which groups are shown.
+        groups: the visible groups.
         worlds: the ids of the worlds shown.
-        on_click: called with a description of what was clicked.
+        on_click: called with the description of a clicked surface.
     """
 
     def __init__(
@@ -84,14 +84,14 @@ class SoftThings:
                 self._listen(handle, soft, world)
 
     def update(self, seen: Sequence[OneWorld], offsets: np.ndarray) -> None:
-        """Update all poses; the worlds shown, and their offsets."""
+        """Update all vertices; given the worlds shown, and their offsets [m]."""
         for row, soft, handle in self._parts:
             corners = soft.corners(seen[row]) + offsets[row]
             if np.isfinite(corners).all():
                 handle.vertices = corners.astype(np.float32)
 
     def remove(self) -> None:
-        """Take everything away again."""
+        """Remove everything from the scene."""
         for _, _, handle in self._parts:
             handle.remove()
         self._parts = []
@@ -102,14 +102,14 @@ class SoftThings:
     def _listen(self, handle: Any, soft: Soft, world: int) -> None:
         def clicked(_: Any) -> None:
             count = len(handle.vertices)
-            text = f"**{soft.name}**, world {world}: {count} corners, world axes"
+            text = f"**{soft.name}**, world {world}: {count} vertices"
             self._on_click(text, np.asarray(handle.vertices).mean(axis=0))
 
         handle.on_click(clicked)
 
 
 def _skin(model: mujoco.MjModel, k: int) -> Soft:
-    """A skin: each corner goes along with its bones, by their weights."""
+    """Return a skin, whose vertices follow their bones, by weights."""
     first, count = int(model.skin_vertadr[k]), int(model.skin_vertnum[k])
     rest = model.skin_vert.reshape(-1, 3)[first : first + count].astype(np.float64)
     start, faces = int(model.skin_faceadr[k]), int(model.skin_facenum[k])
@@ -143,7 +143,7 @@ def _skin(model: mujoco.MjModel, k: int) -> Soft:
 
 
 def _flex(model: mujoco.MjModel, k: int) -> Soft:
-    """A flexible body: a cable as a thin prism, a sheet, or the shell of a solid."""
+    """Return a flexible body: a cable as prisms, a sheet, or the shell of a solid."""
     first, count = int(model.flex_vertadr[k]), int(model.flex_vertnum[k])
     dim, radius = int(model.flex_dim[k]), float(model.flex_radius[k])
     at, size = int(model.flex_elemdataadr[k]), int(model.flex_elemnum[k])
@@ -165,7 +165,7 @@ def _flex(model: mujoco.MjModel, k: int) -> Soft:
 
 
 def _prisms(ends: np.ndarray, radius: float) -> np.ndarray:
-    """The corners of three-sided prisms about lines; (n, 2, 3) → (6 n, 3)."""
+    """Return the vertices of triangular prisms about lines; (n, 2, 3) → (6 n, 3)."""
     along = ends[:, 1] - ends[:, 0]
     along = along / np.maximum(np.linalg.norm(along, axis=1, keepdims=True), 1e-12)
     other = np.where(np.abs(along[:, 2:]) < 0.9, [0.0, 0.0, 1.0], [1.0, 0.0, 0.0])
@@ -179,7 +179,7 @@ def _prisms(ends: np.ndarray, radius: float) -> np.ndarray:
 
 
 def _prism_faces(count: int) -> np.ndarray:
-    """The sides of such prisms, against the clock from outside; (6 n, 3)."""
+    """Return the faces of n prisms, counter-clockwise from outside; (6 n, 3)."""
     sides = [
         triangle
         for i, j in ((0, 1), (1, 2), (2, 0))
@@ -189,7 +189,7 @@ def _prism_faces(count: int) -> np.ndarray:
 
 
 def _normals(corners: np.ndarray, faces: np.ndarray) -> np.ndarray:
-    """Unit normals at the corners: of their faces, by area; (n, 3)."""
+    """Return unit normals at the vertices: means over faces, by area; (n, 3)."""
     a, b, c = (corners[faces[:, i]] for i in range(3))
     flat = np.cross(b - a, c - a)
     found = np.zeros_like(corners)

@@ -15,21 +15,21 @@ from simstate.view.shot import Sky, has_lights, sky_of, sun_of
 DIM = 0.22
 """Brightness of sky and floor in dark mode."""
 _HAZE = 0.86
-"""Brightness of the horizon: a white robot stands out against it."""
+"""Brightness of the horizon, against which a white robot is visible."""
 _FULL = np.pi
-"""Intensity of a light that shows a white surface, seen from it, as white."""
+"""Intensity of a light that renders a white surface facing it as white."""
 _ROWS = 512
 _SUN_AWAY = 20.0
-"""Distance of the sun, whose direction alone matters, in sizes of the scene."""
+"""Distance of the sun, in sizes of the scene; only its direction matters."""
 
 
 class Surroundings:
-    """Sky, lights and theme; the model's own where it has any.
+    """Sky, lights and theme; those of the model if it has any.
 
     Args:
-        server: where they are drawn.
+        server: the server whose scene they are drawn in.
         model: the compiled scene.
-        size: size of what moves [m].
+        size: size of the moving parts [m].
     """
 
     def __init__(
@@ -55,13 +55,13 @@ class Surroundings:
         self.set_dark(False)
 
     def _add_lamps(self, model: mujoco.MjModel) -> None:
-        """Add the lights of the model that have a place."""
+        """Add the lights of the model that have a position."""
         scene: Any = self._server.scene
         directional = mujoco.mjtLightType.mjLIGHT_DIRECTIONAL.value
         for k in range(model.nlight):
             fixed = model.body_weldid[model.light_bodyid[k]] == 0
             if model.light_type[k] == directional or not fixed:
-                continue  # the sun; lamps on bodies, which only MuJoCo's renderer moves
+                continue  # the sun, or a lamp on a moving body
             place = np.array(model.light_pos[k])
             reach = max(float(np.linalg.norm(place)), 0.1)
             colour = tuple(int(255 * x) for x in np.clip(model.light_diffuse[k], 0, 1))

@@ -1,4 +1,4 @@
-"""The controls of a timeline: where it is, to be moved, and what is marked on it."""
+"""The controls of a timeline: a slider for its position, and a list of its marks."""
 
 # pyright: reportUnknownMemberType=false
 
@@ -18,9 +18,9 @@ class TimelineControls:
     """A slider over the steps with the marks of the world shown, and a list of them.
 
     Args:
-        gui: where they are shown.
+        gui: the panel that shows them.
         timeline: the steps.
-        ask: has something done by the thread of the simulation.
+        ask: submits a request to the thread of the simulation.
         go_to: goes to a step.
     """
 
@@ -61,7 +61,7 @@ class TimelineControls:
         signs = {mark.step: SIGNS[mark.kind] for mark in drawn}
         slider = self._gui.add_slider(
             "at step", 0, self._timeline.num_steps, 1, step, marks=tuple(signs.items()),
-            order=0.0, hint="Of the recording. ↺ reset, ✖ divergence, ◆ event.",
+            order=0.0, hint="Step: ↺ reset, ✖ divergence, ◆ event, ✎ write.",
         )  # fmt: skip
 
         async def moved(event: Any) -> None:
@@ -73,16 +73,16 @@ class TimelineControls:
         return slider
 
     def _follow(self) -> None:
-        """Go where the slider is now; what it passed on its way is left out."""
+        """Go to the slider's current step; the steps that it passed are skipped."""
         wanted, self._wanted = self._wanted, None
         if wanted is not None:
             self._go_to(wanted)
 
     def _text(self, step: int) -> str:
-        """The marks about a step, those that are past in bold."""
+        """Return the marks around a step, with the past ones in bold."""
         marks = self._timeline.of_world(self._world)
         if not marks:
-            return f"Nothing is marked in world {self._world}."
+            return f"World {self._world} has no marks."
         passed = sum(mark.step <= step for mark in marks)
         first = max(0, min(passed - MOST_LISTED // 2, len(marks) - MOST_LISTED))
         shown = marks[first : first + MOST_LISTED]

@@ -1,4 +1,4 @@
-"""Viewer: a page in the browser that shows a simulation, and acts on it."""
+"""Viewer: a page in the browser that shows and controls a simulation."""
 
 # pyright: reportUnknownMemberType=false, reportPrivateUsage=false
 
@@ -32,9 +32,9 @@ from simstate.view.viewer_actions import Acting, writable_quantities
 from simstate.world.worlds import worlds_of
 
 FPS = 30.0
-"""Pictures per second, where the machine keeps up."""
+"""Maximum number of frames per second."""
 SHARE = 0.035
-"""Maximum share of a script's time for frames of `sync`, including sending."""
+"""Maximum fraction of a script's time for frames of `sync`, including sending."""
 PAUSE = 0.02
 """Waiting time when idle [s]."""
 
@@ -43,19 +43,19 @@ class Viewer(Closing):
     """A page in the browser with worlds of a simulation, at `url`.
 
     `run()` plays the simulation until the viewer is closed. A script that takes the
-    steps itself calls `sync()` after each of them. Both belong in the thread of the
-    simulation; whatever a client asks for is done in there.
+    steps itself calls `sync()` after each of them. Call both in the thread of the
+    simulation, which also carries out the requests of clients.
 
     Args:
-        course: what is shown.
-        host: the interface to listen on.
-        port: the first port to try; 0: any that is free.
-        token: what the address must contain, of letters, digits, "-" and "_"; None:
-            one is made.
-        worlds: how many worlds are shown at first.
-        playing: whether it plays at first.
-        controls: whether clients can pause, step and reset.
-        reload: gives the course of a model that has changed; None: it cannot.
+        course: the course to show.
+        host: address of the interface to listen on.
+        port: the first port to try; 0: any free port.
+        token: the token that the address must contain, of letters, digits, "-" and
+            "_"; None: a random one.
+        worlds: initial number of worlds shown.
+        playing: True to start playing, False to start paused.
+        controls: True if clients can pause, step and reset.
+        reload: returns the course of the reloaded model; None: reloading is disabled.
     """
 
     def __init__(
@@ -115,10 +115,10 @@ class Viewer(Closing):
             time.sleep(max(0.0, min(PAUSE, self._next - time.perf_counter())))
 
     def sync(self) -> None:
-        """Show the present state, if it is time to; wait while a client has paused.
+        """Show the current state if a frame is due; block while a client has paused.
 
-        A script continues when the last client leaves. Showing takes less than a
-        twentieth of the time; without clients it takes none.
+        A script continues when the last client disconnects. Frames take less than a
+        twentieth of the time, and none without clients.
         """
         session, pull = self.session, self.drag.pull
         session.is_scripted = True
@@ -132,8 +132,8 @@ class Viewer(Closing):
                 self.show()
             time.sleep(PAUSE)
         if time.perf_counter() >= self._next:
-            # The server sends a frame after it was shown: its work is counted with the
-            # next one.
+            # The server sends a frame after `show`: its time is counted with the next
+            # frame.
             begin, served = time.perf_counter(), self._served()
             self.show()
             cost = time.perf_counter() - begin + served - self._served_before
@@ -142,7 +142,7 @@ class Viewer(Closing):
         self.drag.apply(self.picture.seen())
 
     def show(self) -> None:
-        """Draw the present state now."""
+        """Draw the current state now."""
         if self._closed or (self._frames and not self.num_clients):
             return
         self._frames += 1
@@ -174,7 +174,7 @@ class Viewer(Closing):
         return f"Viewer({self.url!r})"
 
     def _repr_html_(self) -> str:
-        """The page itself, in a notebook."""
+        """Return the page as an iframe, for a notebook."""
         src = html.escape(self.url, quote=True)
         return (
             f'<iframe src="{src}" width="100%" height="600" style="border:0"></iframe>'
@@ -183,14 +183,14 @@ class Viewer(Closing):
     # Inner parts.
 
     def _open(self, course: Course) -> None:
-        """Show a course, instead of what was shown."""
+        """Show a course instead of the previous one."""
         server = self._server
         self._end_demonstration()
         server.scene.reset()
         server.gui.reset()
         server.scene.set_up_direction("+z")
         self.drag = MouseDrag(course.worlds)
-        """The present mouse drag."""
+        """The current mouse drag."""
         with current(worlds_of(course.worlds)):
             self.picture = Picture(
                 server, course, self._worlds_at_first, self._listen,
@@ -228,7 +228,7 @@ class Viewer(Closing):
         )  # fmt: skip
         about = {name: overlay.about for name, overlay in OVERLAYS.items()}
         about |= {name: text for name, (text, _) in course.overlays().items()}
-        about[TRAIL] = "where the followed body, else the first that moves, has been"
+        about[TRAIL] = "path of the followed body, or of the first moving body"
         bodies = [worlds.model.body(b).name for b in range(1, worlds.model.nbody)]
         panel.add_show(about, [name for name in bodies if name])
         if course.companion is not None:
@@ -281,13 +281,13 @@ class Viewer(Closing):
             text += f"\n\n{remark}"
         element = self.picture.marks.elements.get(world)
         if element is not None:
-            text += f"\n\n**diverged**: {element}; this is its last good step"
+            text += f"\n\n**diverged**: {element}; this is its last valid step"
         elif session.problem:
             text += f"\n\n**{session.problem}**"
         return text
 
     def _served(self) -> float:
-        """The time that the server's own thread has worked so far [s]."""
+        """Return the CPU time of the server's thread so far [s]."""
         thread = self._server._websock_server._server_thread
         if thread is None or thread.ident is None or not thread.is_alive():
             return 0.0
@@ -314,7 +314,7 @@ class Viewer(Closing):
         self.panel.values.value = text
 
     def _clicked(self, text: str, place: np.ndarray) -> None:
-        """Say what a shape is that was clicked; called by a thread of the server."""
+        """Describe a clicked shape; called by a thread of the server."""
 
         def tell() -> None:
             self._tell(text)
@@ -324,7 +324,7 @@ class Viewer(Closing):
         self.session.ask(tell)
 
     def _listen(self, mesh: Mesh) -> None:
-        """Say what is clicked, and pull what is dragged."""
+        """Describe clicked bodies, and pull dragged ones."""
 
         async def clicked(event: Any) -> None:
             k = event.instance_index
@@ -370,13 +370,13 @@ class Viewer(Closing):
             self.drag.set(Pull(known.world, known.body, known.point_b, goal))
 
     def _left(self, client_id: int) -> None:
-        """Release what a client pulled; without clients, a script continues."""
+        """Release a client's pull; without clients, let a script continue."""
         self._let_go(client_id)
         if self.session.is_scripted and not self.num_clients:
             self.session.play()
 
     def _let_go(self, client_id: int) -> None:
-        """Release what a client pulls: its mouse was released, or it disconnected."""
+        """Release a client's pull: its mouse was released, or it disconnected."""
         if self._puller == client_id:
             self._puller = None
             self.drag.set(None)

@@ -1,4 +1,4 @@
-"""Acting: what the controls of a viewer do, in the thread of the simulation."""
+"""Acting: the actions of a viewer's controls, in the thread of the simulation."""
 
 # pyright: reportUnknownMemberType=false
 
@@ -27,22 +27,22 @@ from simstate.view.session import Session
 
 _TWO_ARGUMENTS = "write_external_wrench_to_sim"
 MOST_VALUES = 200
-"""Quantities with more numbers than this are not written by hand."""
+"""Quantities with more values than this cannot be written by hand."""
 _PICTURE_WAIT = 120.0
-_GONE = "No {} was saved: the page that asked for it has gone, or does not answer."
+_GONE = "No {} was saved: the page that requested it has closed or does not respond."
 
 
 class Acting:
-    """Acts on a session and a picture.
+    """Actions on a session and a picture.
 
     Args:
-        session: what is played.
-        picture: what is drawn.
-        demonstration: what is driven by hand.
-        explanation: what the elements of the fields mean.
+        session: the session that is played.
+        picture: the picture that is drawn.
+        demonstration: the demonstration by hand.
+        explanation: the meanings of the elements of fields.
         tell: shows a text as the answer to a question.
         fill: shows values that can be changed and written.
-        reload: reads the model again; None: there is no file.
+        reload: reloads the model; None: there is no file.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Acting:
         self._session.step()
 
     def back(self) -> None:
-        """Go back by what was played last."""
+        """Go back to before the steps that were played last."""
         self._session.back()
         self._mark_diverged()
 
@@ -83,7 +83,7 @@ class Acting:
         self._mark_diverged()
 
     def go_to_mark(self, ahead: bool) -> None:
-        """Go to the next mark of the world shown, or to the one before, and pause."""
+        """Go to the next or previous mark of the selected world, and pause."""
         course, world = self._session.course, self._picture.world
         if course.timeline is None:
             raise InvalidInputError(f"A {course.name} has no marks.")
@@ -91,30 +91,29 @@ class Acting:
         self._session.playing = False
         if mark is None:
             raise InvalidInputError(
-                f"Nothing is marked in world {world} {'after' if ahead else 'before'} "
-                "this."
+                f"World {world} has no mark {'after' if ahead else 'before'} this step."
             )
         self.go_to(mark.step)
 
     def reset(self, everything: bool) -> None:
-        """Reset the world shown, or all worlds."""
+        """Reset the selected world, or all worlds."""
         count = self._session.course.worlds.num_envs
         env_ids = list(range(count)) if everything else [self._picture.world]
         self._session.reset(env_ids)
         self._picture.marks.forget(env_ids)
 
     def scale_speed(self, factor: float) -> None:
-        """Multiply the speed of playing, in simulated seconds per second."""
+        """Multiply the playback speed, in simulated seconds per second."""
         self._session.speed = min(max(factor * self._session.speed, 1 / 64), 64.0)
 
     def reload(self) -> None:
         """Reload the model's file and restart."""
         if self._reload is None:
-            raise InvalidInputError("There is no file to read again.")
+            raise InvalidInputError("The model has no file to reload.")
         self._reload()
 
     def _mark_diverged(self) -> None:
-        """Mark the worlds that have diverged here, as a timeline knows them."""
+        """Mark the worlds that have diverged at this step of a timeline."""
         course = self._session.course
         self._picture.marks.forget()
         if course.timeline is not None:
@@ -123,7 +122,7 @@ class Acting:
     # Looking.
 
     def look_at(self, world: int) -> None:
-        """Show another world's overlays and numbers."""
+        """Select the world of overlays, plots and inputs."""
         last = self._session.course.worlds.num_envs - 1
         self._picture.look_at(min(max(int(world), 0), last))
 
@@ -134,7 +133,7 @@ class Acting:
         self._picture.place_worlds()
 
     def follow(self, body: str) -> None:
-        """Keep a body where it is on the screen."""
+        """Keep a body at its position on the screen."""
         model = self._session.course.worlds.model
         self._picture.follow(None if body == NOTHING else model.body(body).id)
 
@@ -147,7 +146,7 @@ class Acting:
         self._picture.show_overlay(name, shown)
 
     def draw_everywhere(self, everywhere: bool) -> None:
-        """Draw overlays in every world shown, or in the one that is looked at."""
+        """Draw overlays in every world shown, or only in the selected one."""
         self._picture.everywhere = everywhere
 
     def set_dark(self, dark: bool) -> None:
@@ -155,11 +154,11 @@ class Acting:
         self._picture.set_dark(dark)
 
     def set_scale(self, scale: float) -> None:
-        """Draw arrows longer or shorter."""
+        """Set the scale of arrows."""
         self._picture.scale = scale
 
     def write_values(self, written: bool) -> None:
-        """Write the values of forces at them, or not."""
+        """Label forces with their values, or not."""
         self._picture.values = written
 
     def show_group(self, group: int, is_site: bool, shown: bool) -> None:
@@ -170,10 +169,10 @@ class Acting:
         """Draw the companion over the worlds, or next to them."""
         self._picture.over = over
 
-    # Numbers.
+    # Values.
 
     def write(self, one: Input, value: float) -> None:
-        """Give an input a value in the world shown."""
+        """Set an input of the selected world."""
         one.write(self._picture.world, value)
 
     def join(self) -> None:
@@ -181,31 +180,31 @@ class Acting:
         self._compared().join()
 
     def tell_differences(self) -> None:
-        """Say what differs in the states of the world shown."""
+        """List the differences of the selected world's states."""
         self._tell(self._compared().differences(self._picture.world))
 
     def _compared(self) -> ComparedCourse:
         course = self._session.course
         if not isinstance(course, ComparedCourse):
-            raise InvalidInputError("There is nothing to compare with.")
+            raise InvalidInputError("There is no other course to compare with.")
         return course
 
     def explain(self, name: str) -> None:
-        """Say what an element such as qvel[4] is."""
+        """Explain an element such as qvel[4]."""
         self._tell(element_text(self._picture.seen(), self._explanation, name))
         field = name.split("[")[0].strip().removeprefix("data.")
         known = element_label(self._explanation, name) if field in FIELDS else None
         self._picture.asked.about(known)
 
     def read_quantity(self, name: str) -> None:
-        """Show the values of a quantity, to be changed."""
+        """Show the values of a quantity in the text field, for editing."""
         entity, quantity = self._quantity(name)
         values = self._picture.seen().quantity(entity.name, quantity.name)
         rows = values.reshape(-1, values.shape[-1] if values.ndim else 1)
         self._fill("\n".join(" ".join(f"{x:.6g}" for x in row) for row in rows))
 
     def write_quantity(self, name: str, text: str) -> None:
-        """Write a quantity of the world shown through its writer."""
+        """Write a quantity of the selected world by its writer."""
         entity, quantity = self._quantity(name)
         now = self._picture.seen().quantity(entity.name, quantity.name)
         values = parse_numbers(text, now.size).reshape(1, *now.shape)
@@ -223,18 +222,18 @@ class Acting:
                     return entity, quantity
         raise InvalidInputError(f"There is no quantity {name!r} that can be written.")
 
-    # A demonstration of the world shown.
+    # A demonstration in the selected world.
 
     def nudge(self, drive: int, sign: int) -> None:
         """Move a drive up or down."""
         self._demonstration.nudge(drive, sign, self._picture.world)
 
     def centre_drives(self) -> None:
-        """Bring all drives to the middle of their ranges."""
+        """Move all drives to the middle of their ranges."""
         self._demonstration.centre(self._picture.world)
 
     def start_demonstration(self) -> None:
-        """Reset the world shown, record it and play."""
+        """Reset the selected world, record it and play."""
         self._demonstration.start(self._picture.world)
         self._session.play()
 
@@ -247,7 +246,7 @@ class Acting:
         else:
             self._session.report(_GONE.format("demonstration"))
 
-    # Files, which clients download; none is written on this machine.
+    # Files for clients to download; none is stored on this machine.
 
     def save_snapshot(self, client: Any) -> None:
         """Send a snapshot of all worlds to a client as a download."""
@@ -261,7 +260,7 @@ class Acting:
             self._session.report(_GONE.format("snapshot"))
 
     def save_picture(self, client: Any) -> None:
-        """Send a client its picture as a download, without blocking the simulation."""
+        """Send a client its view as a download, without blocking the simulation."""
 
         def work() -> None:
             from PIL import Image
@@ -286,7 +285,7 @@ class Acting:
 
 
 def writable_quantities(entity: Entity) -> list[Quantity]:
-    """The quantities of an entity that have a writer, and few enough numbers."""
+    """Return an entity's quantities with a writer and at most `MOST_VALUES` values."""
     found: list[Quantity] = []
     for quantity in type(entity.data).quantities.values():
         names = quantity_names(entity, quantity)
@@ -297,14 +296,14 @@ def writable_quantities(entity: Entity) -> list[Quantity]:
 
 
 def parse_numbers(text: str, count: int) -> np.ndarray:
-    """The finite numbers of a text, in float64; (count,)."""
+    """Parse finite numbers, separated by spaces or commas, as float64; (count,)."""
     words: Sequence[str] = text.replace(",", " ").split()
     try:
         values = np.array([float(word) for word in words])
     except ValueError as error:
         raise InvalidInputError(f"Not a number: {error}.") from error
     if values.size != count:
-        raise InvalidInputError(f"{count} numbers belong here, got {values.size}.")
+        raise InvalidInputError(f"Expected {count} numbers, got {values.size}.")
     if not np.isfinite(values).all():
         raise InvalidInputError("The numbers must be finite.")
     return values
