@@ -1,7 +1,7 @@
-"""The command line: `simstate COMMAND --help` says what each one does.
+"""The command line: `simstate COMMAND --help` describes each command.
 
-The help and the reading of a command line load neither torch nor MuJoCo: what a
-command needs, its functions import.
+Parsing a command line and printing the help load neither torch nor MuJoCo: commands
+import their dependencies within functions.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ RENAMED = {
     "record": "run MODEL --record FILE",
     "render": "run MODEL --film FILE, or --picture FILE",
 }
-"""Earlier commands, and the present ones."""
+"""Former commands and their replacements."""
 RENAMED_OPTIONS = {
     ("contacts", "--time"): "--seconds",
     ("dispersions", "--worlds"): "--envs",
@@ -55,7 +55,7 @@ RENAMED_OPTIONS = {
     ("report", "--model"): "an argument: simstate report MODEL",
     ("view", "--beside"): "--compare",
 }
-"""Earlier options of commands, and the present ones."""
+"""Former options of commands and their replacements."""
 WITH_TASK_OPTIONS = ("train", "play")
 """Commands whose options depend on the task."""
 OWN_DISPLAY = ("view", "train")
@@ -63,10 +63,10 @@ OWN_DISPLAY = ("view", "train")
 
 
 def main(args: list[str] | None = None) -> int:
-    """Run a command; an error is one message, with --debug its traceback.
+    """Run a command and return the exit code; print an error as a single message.
 
-    Without a command it prints the help; with --version the versions, and whether the
-    native engine runs on the compiled core.
+    Without a command, print the help; with --version, the versions and whether the
+    native engine uses the compiled core. With --debug, errors keep their traceback.
     """
     args = sys.argv[1:] if args is None else args
     if args == ["--version"]:
@@ -85,14 +85,15 @@ def main(args: list[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
-        report_error(SimStateError("interrupted before the command was done."))
-        return 130
-    except BrokenPipeError:  # whoever read the output, such as head, has had enough
+        return _report_interrupt()
+    except BrokenPipeError:  # the reader of the output, such as head, has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # in an import of C++ code
+            return _report_interrupt()
         if not isinstance(error, SimStateError) and (fault := installation_fault()):
-            error = SimStateError(fault)  # which the error may well be a sign of
+            error = SimStateError(fault)  # probably the cause of the error
         is_ours = isinstance(error, SimStateError | OSError)
         place = place_of(error)
         if "--debug" in args or not (is_ours or place):
@@ -101,8 +102,13 @@ def main(args: list[str] | None = None) -> int:
         return 1
 
 
+def _report_interrupt() -> int:
+    report_error(SimStateError("interrupted before the command finished."))
+    return 130
+
+
 def command_class(name: str) -> type[Any]:
-    """The class of a command, which has its options and `execute`."""
+    """Return the class of a command, which holds its options and `execute`."""
     module = import_module(f"simstate.cli.{_file(name).stem}")
     return getattr(module, _class_name(name))
 
@@ -142,7 +148,7 @@ def _parsed(args: list[str]) -> Any:
 
 
 def print_overview() -> None:
-    """Print the commands by subject; their modules are not loaded for it."""
+    """Print the commands by subject, without loading their modules."""
     out = console()
     width = max(map(len, COMMANDS))
     lines = [
@@ -175,7 +181,7 @@ def docstring(name: str) -> str:
 
 
 def versions() -> tuple[str, str | None]:
-    """Return the versions in one line, and why this MuJoCo is rejected; None: not."""
+    """Return the versions in one line, and why this MuJoCo is rejected, or None."""
     from simstate.base.mujoco_version import installed_versions
 
     found = installed_versions()

@@ -1,4 +1,4 @@
-"""`simstate align`: how far other simulators agree with MuJoCo on a model, and why."""
+"""`simstate align`: compare other simulators with MuJoCo and explain differences."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ class AlignCommand:
         ),
     ] = ("native", "warp")
     theirs: Path | None = None
-    """Another version of the model for the simulators, with the same joints and bodies:
-    what was changed in it is found and named."""
+    """Another version of the model for the simulators, with the same joints and bodies;
+    the command identifies what differs."""
     states: int = 3
     """Number of random states to compare."""
     seconds: float = 1.0
-    """Length of the runs that are compared [s]; 0: no runs."""
+    """Duration of the runs that are compared [s]; 0 skips them."""
     seed: int = 0
     """Seed of the states."""
     plot: Path | None = None
-    """Draw how far the runs drift apart into this image file."""
+    """Write a plot of how far the runs drift apart to this image file."""
     json: Json = False
     debug: Debug = False
 
     def execute(self) -> Answer:
-        """Run the command; what it found."""
+        """Run the command; return the comparison."""
         from simstate.simulators import align
         from simstate.simulators.align.tables import as_tables, draw
         from simstate.simulators.randomisation import suggestions

@@ -28,7 +28,7 @@ class Answer:
 
 
 def present(answer: Answer, as_json: bool) -> int:
-    """Print an answer on standard output; the exit code."""
+    """Print an answer on standard output; return the exit code."""
     if as_json:
         text = json.dumps(_plain(answer.facts), indent=2, ensure_ascii=False)
         print(printable(text))
@@ -45,7 +45,7 @@ def present(answer: Answer, as_json: bool) -> int:
 
 
 def _plain(facts: Any) -> Any:
-    """The same with None for numbers that JSON does not have: NaN and infinity."""
+    """Return the facts with None for values that JSON cannot hold: NaN, infinity."""
     if isinstance(facts, Mapping):
         found = cast("Mapping[str, Any]", facts)
         return {name: _plain(value) for name, value in found.items()}

@@ -1,4 +1,4 @@
-"""`simstate bench`: how fast a model steps, against a plain loop of mj_step."""
+"""`simstate bench`: stepping speed of a model, compared with a loop of mj_step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEAST_ROUNDS = 5
 
 @dataclass(frozen=True)
 class Rate:
-    """World-steps per second: the median of the rounds, and the quartiles."""
+    """World-steps per second: the median and the quartiles over the rounds."""
 
     median: float
     low: float
@@ -35,13 +35,13 @@ class Rate:
 
     @staticmethod
     def of(work: int, seconds: list[float]) -> Rate:
-        """The rates of rounds that each did `work` world-steps."""
+        """Return the rates of rounds of `work` world-steps each."""
         quartiles = statistics.quantiles([work / s for s in seconds], n=4)
         return Rate(quartiles[1], quartiles[0], quartiles[2])
 
     @property
     def text(self) -> str:
-        """The median, and half the distance of the quartiles in per cent."""
+        """The median, and half the interquartile range in percent of it."""
         spread = 50 * (self.high - self.low) / self.median
         return f"{self.median:,.0f} ± {spread:.0f} %"
 
@@ -53,7 +53,7 @@ class Result:
     worlds: int
     simstate: Rate
     loop: Rate
-    """Rate of a loop of mj_step, or with --ray of all worlds in this process."""
+    """Rate of a loop of mj_step; with --ray, of all worlds in this process."""
     rounds: int
 
     @property
@@ -64,11 +64,11 @@ class Result:
 
 @dataclass
 class BenchCommand:
-    """Measure world-steps per second on this machine, against a loop of mj_step.
+    """Measure world-steps per second on this machine, compared with mj_step in a loop.
 
     The loop is plain Python on one core, one world after the other, in the same process
-    and from the same states; both take turns. With --ray the worlds are on the workers
-    of a cluster, and are measured against as many in this process.
+    and from the same states; the measurements alternate. With --ray, worlds on the
+    workers of a cluster are compared with the same number in this process.
 
     Example: simstate bench cartpole --envs 1 256 --seconds 2
     """
@@ -77,19 +77,19 @@ class BenchCommand:
     envs: tuple[int, ...] = (1, 64, 1024)
     """Numbers of worlds."""
     seconds: float = 10.0
-    """About how long to measure in all [s]."""
+    """Approximate total duration of the measurement [s]."""
     engine: Engine = "native"
     device: Device = "cpu"
     noise: float = 0.1
-    """Spread of the random joint velocities at the start [rad/s or m/s]."""
+    """Standard deviation of the initial joint velocities [rad/s or m/s]."""
     seed: int = 0
-    """Seed of the random start."""
+    """Seed of the initial velocities."""
     ray: Ray = None
     json: Json = False
     debug: Debug = False
 
     def execute(self) -> Answer:
-        """Run the command; what it found."""
+        """Run the command; return the rates."""
         from simstate.base.checks import number
 
         number("--seconds", self.seconds, more_than=0)
@@ -177,7 +177,7 @@ class _Share:
 def take_turns(
     calls: dict[str, Call], seconds: float, report: Callable[[float], None]
 ) -> dict[str, list[float]]:
-    """Time the calls in turn for about `seconds`, after one round to warm up."""
+    """Time the calls alternately for about `seconds`, after one warm-up round."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for make_ready, call in calls.values():
         make_ready()

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 LOOP_WORLDS = 64
-"""The most worlds that the plain loop steps in one measurement."""
+"""Maximum number of worlds that the plain loop steps in one measurement."""
 
 
 @dataclass(frozen=True)
 class BenchedWorlds:
-    """Which worlds are stepped: those from a global id on."""
+    """Definition of the worlds to step; `made` creates a range of them."""
 
     model: str
     engine: EngineCfg
@@ -31,12 +31,12 @@ class BenchedWorlds:
     seed: int
 
     def made(self, num_envs: int, first_world: int = 0) -> Stepping:
-        """The worlds, to be stepped."""
+        """Create `num_envs` worlds, starting at the global id `first_world`."""
         return Stepping(self, num_envs, first_world)
 
 
 class Stepping:
-    """Worlds that start from the same states each time."""
+    """Worlds that start each measurement from the same states."""
 
     def __init__(self, what: BenchedWorlds, num_envs: int, first_world: int) -> None:
         self._sim = moving_worlds(
@@ -47,7 +47,7 @@ class Stepping:
 
     @property
     def loop(self) -> PlainLoop:
-        """A plain loop over the first of these worlds."""
+        """A plain loop over the first `LOOP_WORLDS` of these worlds."""
         rows = self._start[:LOOP_WORLDS].cpu().double().numpy()
         return PlainLoop(self._sim.model, rows)
 
@@ -61,23 +61,23 @@ class Stepping:
         self._sim.step(STEPS)
 
     def save(self) -> bytes:
-        """All that the worlds are."""
+        """Return a snapshot of the worlds."""
         return self._sim.snapshot().to_bytes()
 
     def load(self, saved: bytes) -> None:
-        """Be what `save` gave."""
+        """Restore a snapshot that `save` returned."""
         from simstate.state import Snapshot
 
         self._sim.restore(Snapshot.from_bytes(saved))
 
 
 Call = tuple[Callable[[], object], Callable[[], object]]
-"""A preparation, and the function that is timed."""
+"""A preparation (not timed) and the function to time."""
 
 
 @contextmanager
 def shared_out(cluster: Cluster, what: BenchedWorlds, num_envs: int) -> Generator[Call]:
-    """The steps of worlds on the workers of a cluster, which end with the block."""
+    """Context manager that yields the calls stepping worlds on a cluster's workers."""
     from simstate.data.ray import Workers
     from simstate.data.ray.remote_env import alone, shares
 
@@ -88,7 +88,7 @@ def shared_out(cluster: Cluster, what: BenchedWorlds, num_envs: int) -> Generato
     with Workers(cluster, [partial(there.made, b - a, a) for a, b in rows]) as workers:
 
         def rewind() -> None:
-            workers.save()  # what was before is not taken again
+            workers.save()  # a restarted worker does not repeat earlier calls
             workers.call("rewind")
 
         yield rewind, lambda: workers.call("run")

@@ -1,4 +1,4 @@
-"""`simstate check`: the laws, checked on a model."""
+"""`simstate check`: check the laws on a model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CheckCommand:
     debug: Debug = False
 
     def execute(self) -> Answer:
-        """Run the command; what it found."""
+        """Run the command; return the verdict on each law."""
         from simstate.study import oracles
 
         scene = scene_of(self.model)

@@ -1,4 +1,4 @@
-"""`simstate collect`: episodes of a policy, as a data set."""
+"""`simstate collect`: collect episodes of a policy as a data set."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EPISODES = 100
 """Default number of episodes of a policy."""
 ENVS = 64
-"""In how many worlds at once."""
+"""Default number of worlds that run at once."""
 
 
 @dataclass
@@ -34,39 +34,39 @@ class CollectCommand:
     """
 
     task: Annotated[str, tyro.conf.Positional]
-    """A task as `simstate train` takes it."""
+    """A task, as for `simstate train`."""
     out: Path
     """The folder for the parts."""
     policy: str | None = None
-    """A run's folder, a checkpoint or an .onnx file; or a policy of your own as
-    file.py:function, called with the Env, which returns actions from observations."""
+    """A run's folder, a checkpoint or an .onnx file; or file.py:function, a function of
+    the Env that returns your policy, which maps observations to actions."""
     source: Annotated[
         tuple[Path, ...],
         tyro.conf.arg(
             name="from",
-            help="Recordings of the task instead of a policy: their states and actions "
-            "are taken again, with the cameras and quantities that you ask for.",
+            help="Recordings of the task, instead of a policy: their states and "
+            "actions are replayed, with the requested cameras and quantities.",
         ),
     ] = ()
     episodes: int | None = None
     """Number of episodes of a policy; by default 100."""
     success: str | None = None
-    """The termination term that must end an episode, such as time_out."""
+    """Keep only the episodes that this termination term ends, such as time_out."""
     quantities: tuple[str, ...] = ()
     """Quantities to record besides observations and actions, as entity.quantity."""
     cameras: tuple[str, ...] = ()
-    """Cameras of the task whose pictures are kept; "view" looks at the robot."""
+    """Cameras of the task whose images are recorded; "view" looks at the robot."""
     image_size: tuple[int, int] | None = None
-    """Width and height of the pictures [px]; by default what the task says."""
+    """Width and height of the images [px]; by default those of the task."""
     envs: int | None = None
     """Number of worlds that run at once, by default 64; results do not depend on it."""
     to: Literal["hdf5", "lerobot"] | None = None
-    """Also write the wanted episodes as OUT/demos.hdf5 or OUT/lerobot."""
+    """Also write the kept episodes as OUT/demos.hdf5 or OUT/lerobot."""
     seed: int | None = None
-    """Seed of all that is random; by default 0."""
+    """Seed of everything random; by default 0."""
     ray: Ray = None
     engine: Literal["native", "warp"] | None = None
-    """CPU threads in float64, which is the default, or MuJoCo Warp in float32."""
+    """CPU threads in float64 (the default), or MuJoCo Warp in float32."""
     json: Json = False
     debug: Debug = False
 
@@ -74,7 +74,7 @@ class CollectCommand:
         """Run the command; return what it collected."""
         check_folder("--out", self.out)
         if (self.policy is None) == (not self.source):
-            raise InvalidInputError("Say who acts: --policy, or recordings by --from.")
+            raise InvalidInputError("Give either --policy, or recordings by --from.")
         if self.source:
             self._check_recorded()
         with progress("collecting") as advance, workers(self.ray) as over:
@@ -90,7 +90,7 @@ class CollectCommand:
         return Answer(facts, lines)
 
     def _check_recorded(self) -> None:
-        """Raise where an option is given that recordings have answered already."""
+        """Raise if an option is given that the recordings determine."""
         given = {
             "--episodes": self.episodes,
             "--envs": self.envs,
@@ -101,11 +101,11 @@ class CollectCommand:
         if names:
             raise InvalidInputError(
                 f"{', '.join(names)} cannot be chosen with --from: episodes, worlds, "
-                "seed and engine are those of the recordings. Leave it out."
+                "seed and engine are those of the recordings. Omit it."
             )
 
     def _act(self, advance: Advance, over: Over | None) -> Collection:
-        """Run a policy."""
+        """Run a policy and collect its episodes."""
         from simstate.data.datasets.collection import collect
         from simstate.env import tasks
 
@@ -131,7 +131,7 @@ class CollectCommand:
         )
 
     def _again(self, advance: Advance, over: Over | None) -> Collection:
-        """Take states that were recorded."""
+        """Collect the episodes of recordings."""
         from simstate.data.replay import collect_from
 
         files = self.source
@@ -148,7 +148,7 @@ class CollectCommand:
         )
 
     def _policy(self) -> tuple[EnvCfg, MakeAct]:
-        """The task's configuration, and what makes the policy."""
+        """Return the task's configuration, and a function that makes the policy."""
         from simstate.env import tasks
 
         assert self.policy is not None

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 AFTER_S = 2.0
-"""Time after which a command shows that it works [s]."""
+"""Time after which a command shows its progress [s]."""
 
 
 class Advance(Protocol):
@@ -45,7 +45,7 @@ class Advance(Protocol):
 
 
 class PlainConsole(Console):
-    """A console that prints no control characters of texts, which files may have."""
+    """A console that escapes control characters, which texts from files may contain."""
 
     def print(self, *objects: Any, **options: Any) -> None:
         """Print, after erasing the progress display."""
@@ -56,7 +56,7 @@ class PlainConsole(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Return the segments of what is printed, with printable texts."""
+        """Return the segments to print, with printable text."""
         for segment in super().render(renderable, options):
             if segment.control:
                 yield segment
@@ -65,28 +65,28 @@ class PlainConsole(Console):
 
 
 def console() -> Console:
-    """Return standard output; without a terminal, wide plain text."""
+    """Return a console on standard output; 120 columns wide without a terminal."""
     return PlainConsole() if sys.stdout.isatty() else PlainConsole(width=120)
 
 
 def escaped(text: str) -> str:
-    """Text with brackets in it, which a table would take for markup."""
+    """Return text with its brackets escaped, so that rich reads no markup in it."""
     return text.replace("[", r"\[")
 
 
 def report_error(error: Exception, place: Place | None = None) -> None:
     """Print an error as one message on standard error, with the user's line.
 
-    What others than simstate raise is said with its kind.
+    Errors that simstate did not raise are printed with their type.
     """
-    said = str(error)
+    text = str(error)
     if isinstance(error, SyntaxError):
-        said = f"SyntaxError: {error.msg}"
+        text = f"SyntaxError: {error.msg}"
     elif not isinstance(error, SimStateError | OSError):
-        said = f"{type(error).__name__}: {said}{meant(error)}"
-    lines = f"error: {said}"
+        text = f"{type(error).__name__}: {text}{meant(error)}"
+    lines = f"error: {text}"
     if place is not None:
-        lines = f"error: {place}: {said}\n    {place.text}"
+        lines = f"error: {place}: {text}\n    {place.text}"
     PlainConsole(stderr=True).print(
         lines, markup=False, highlight=False, soft_wrap=True
     )
@@ -94,12 +94,12 @@ def report_error(error: Exception, place: Place | None = None) -> None:
 
 @contextmanager
 def plain_warnings() -> Generator[None]:
-    """While it is entered, a warning is a message on standard error, each said once."""
-    said: set[str] = set()
+    """Context manager that prints each distinct warning once, on standard error."""
+    shown: set[str] = set()
 
     def show(message: Warning | str, *_: object) -> None:
-        if str(message) not in said:
-            said.add(str(message))
+        if str(message) not in shown:
+            shown.add(str(message))
             PlainConsole(stderr=True).print(
                 f"warning: {message}", markup=False, highlight=False, soft_wrap=True
             )
@@ -110,14 +110,14 @@ def plain_warnings() -> Generator[None]:
 
 
 def verdict(text: str, passed: bool) -> Text:
-    """Return a line in green or, if it failed, in red, on terminals with colours."""
+    """Return a line in green if `passed`, else in red."""
     return Text(text, style="green" if passed else "bold red")
 
 
 class _Display:
-    """The one progress display: a spinner or a bar on a terminal, after two seconds.
+    """The progress display: a spinner or a bar on a terminal, after two seconds.
 
-    Prints of the commands' console erase it, so that it never mixes with output.
+    Printing to the commands' console erases it, so that it never mixes with output.
     """
 
     def __init__(self, out: Console) -> None:
@@ -146,14 +146,14 @@ class _Display:
         self._timer.start()
 
     def show(self) -> None:
-        """Draw it, until the next `hide`."""
+        """Draw the display, until the next `hide`."""
         with self._lock:
             if not (self._is_shown or self._is_closed):
                 self._is_shown = True
                 self._bar.start()
 
     def hide(self) -> None:
-        """Erase it for two seconds."""
+        """Erase the display for two seconds."""
         with self._lock:
             if self._is_shown:
                 self._is_shown = False
@@ -161,7 +161,7 @@ class _Display:
                 self._wait()
 
     def close(self) -> None:
-        """Erase it for good."""
+        """Erase the display permanently."""
         self.hide()
         with self._lock:
             self._is_closed = True
@@ -174,7 +174,7 @@ _displays: list[_Display] = []
 
 @contextmanager
 def working(title: str) -> Generator[None]:
-    """Show that a command works, on a terminal, while it is entered; else nothing."""
+    """Context manager that shows a progress display, on a terminal only."""
     out = Console(stderr=True)
     if not (out.is_terminal and sys.stdout.isatty()):
         yield
@@ -191,7 +191,7 @@ def working(title: str) -> Generator[None]:
 
 @contextmanager
 def progress(title: str) -> Generator[Advance]:
-    """Show the completed fraction of a part of the work, on a terminal only."""
+    """Context manager that yields a function to show the completed fraction."""
 
     def advance(fraction: float, note: str = "") -> None:
         for display in _displays[-1:]:
@@ -203,7 +203,7 @@ def progress(title: str) -> Generator[Advance]:
 
 
 def verdict_table(report: Report, title: str) -> Table:
-    """The worst check of each law."""
+    """Return the worst check of each law, as a table."""
     columns = ("law", "worst quantity", ">error", ">allowed", "verdict")
     table = new_table(title, *columns)
     for check in report.worst():

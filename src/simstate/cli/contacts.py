@@ -1,4 +1,4 @@
-"""`simstate contacts`: what touches what in a model, and what carries its weight."""
+"""`simstate contacts`: the contacts of a model and the weight that they support."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 @dataclass
 class ContactsCommand:
-    """List the contacts of a model in a state: what pushes what, and how hard.
+    """List the contacts of a model in one state: geoms, forces and positions.
 
     Example: simstate contacts quadruped --seconds 1
     """
 
     model: Model
     seconds: float = 0.0
-    """Time to simulate first [s], with the controls of the start."""
+    """Time to simulate first [s], with the initial controls."""
     engine: Engine = "native"
     json: Json = False
     debug: Debug = False
 
     def execute(self) -> Answer:
-        """Run the command; what it found."""
+        """Run the command; return the contacts."""
         from simstate.base.checks import number
         from simstate.sensors.contact_table import weight_of
         from simstate.simulation import Simulation
@@ -63,7 +63,7 @@ class ContactsCommand:
 
 
 def _on_the_moving_side(table: ContactTable, k: int) -> torch.Tensor:
-    """The force of contact k on what is not the world itself."""
+    """Return the force of contact k on its moving body, world axes [N]; (3,)."""
     return table.force_w[k] if table.body_names[k][0] == "world" else -table.force_w[k]
 
 
@@ -97,10 +97,10 @@ def _vector(values: torch.Tensor, digits: int) -> str:
 def _sum_line(ground: torch.Tensor, weight: torch.Tensor) -> str:
     size = float(weight.square().sum().sqrt())
     line = (
-        f"The world pushes with {_vector(ground, 2)} N in sum; the weight of all that "
-        f"moves is {_vector(weight, 2)} N"
+        f"The total contact force of the world is {_vector(ground, 2)} N; the weight "
+        f"of all moving bodies is {_vector(weight, 2)} N"
     )
     if size == 0.0:
         return f"{line}."
     share = -float((ground * weight).sum()) / size**2
-    return f"{line}: {100 * share:.1f} % of it is carried."
+    return f"{line}: {100 * share:.1f} % of it is supported."

@@ -1,4 +1,4 @@
-"""`simstate diff`: what differs between two snapshots, or two simulators' states."""
+"""`simstate diff`: compare two snapshots, or the states of two simulators."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class DiffCommand:
     """
 
     left: File
-    """A snapshot: what `simstate run --save` or Snapshot.save wrote; or states, what
-    simulators.save_states wrote."""
+    """A snapshot, written by `simstate run --save` or Snapshot.save; or states, written
+    by simulators.save_states."""
     right: File
-    """The other one."""
+    """The file to compare with, of the same kind."""
     tolerance: float = 0.0
-    """Largest difference that counts as none, in each quantity's unit."""
+    """Largest difference to ignore, in each quantity's unit."""
     rows: int = 20
     """Number of rows to show, the largest differences first; 0: all."""
     json: Json = False
     debug: Debug = False
 
     def execute(self) -> Answer:
-        """Run the command; what it found."""
+        """Run the command; return the differences."""
         from simstate.base.checks import number, whole_number
         from simstate.simulators.state_file import holds_states
         from simstate.state import Snapshot, diff
@@ -73,15 +73,15 @@ class DiffCommand:
         return diff(left, right, self.tolerance), notes
 
     def _models(self, left: Snapshot, right: Snapshot) -> list[str]:
-        """Return the differences of the models' values; models must be alike."""
+        """Return how the models' values differ; raise if their structures do."""
         from simstate.state.fingerprint import differences
 
         ours, theirs = left.header["model"], right.header["model"]
         found = differences(ours, theirs)
         if ours["sizes"] != theirs["sizes"] or ours["names"] != theirs["names"]:
             raise SnapshotError(
-                f"{str(self.left)!r} and {str(self.right)!r} are of two models. "
-                f"What differs, with {str(self.left)!r} as 'here': {'; '.join(found)}."
+                f"{str(self.left)!r} and {str(self.right)!r} are of different models. "
+                f"Differences, with {str(self.left)!r} as 'here': {'; '.join(found)}."
             )
         return [f"The models differ in {text}." for text in found]
 
@@ -93,7 +93,7 @@ class DiffCommand:
         return found.table(self.rows or None)
 
     def _to_dict(self, found: Differences, notes: list[str]) -> dict[str, Any]:
-        """Return the differences for scripts; undefined ones have error null."""
+        """Return the differences as JSON values; an undefined error is null."""
         lines = found.lines()
         return {
             "equal": not len(found),

@@ -1,4 +1,4 @@
-"""`simstate dispersions`: a study of scattered worlds, its table and its worst one."""
+"""`simstate dispersions`: a Monte Carlo study, its statistics and its worst world."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class DispersionsCommand:
-    """Run a study on thousands of worlds; statistics with confidence bounds.
+    """Run a Monte Carlo study on thousands of worlds; print confidence bounds.
 
     The file defines study(), which returns a simstate.study.dispersions.Study. World k
-    has the same numbers in any batch.
+    draws the same values in any batch.
 
     Example: simstate dispersions drop.py --envs 2000 --out drop
     """
@@ -34,7 +34,7 @@ class DispersionsCommand:
     envs: int = 1000
     """Number of worlds."""
     batch: int = 256
-    """Number of worlds at once; results do not depend on it."""
+    """Number of worlds that run at once; results do not depend on it."""
     seed: int = 0
     """Seed of all draws and of the worlds' noise."""
     confidence: float = 0.95
@@ -48,7 +48,7 @@ class DispersionsCommand:
     debug: Debug = False
 
     def execute(self) -> Answer:
-        """Run the command; what it found."""
+        """Run the command; return the statistics."""
         from simstate.base.checks import number
         from simstate.study.dispersions import load_study
 

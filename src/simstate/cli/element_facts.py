@@ -18,7 +18,7 @@ _KINDS = {
 
 
 def facts_about(model: mujoco.MjModel, name: str) -> list[Facts]:
-    """Return the facts about each element with a name; an unknown name raises."""
+    """Return the facts about each element of this name; raise if there is none."""
     found: list[Facts] = []
     known: dict[str, None] = {}
     for kind, size in _KINDS.items():

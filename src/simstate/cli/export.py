@@ -27,10 +27,10 @@ class ExportCommand:
     out: Path
     """The file or folder to write."""
     success: str | None = None
-    """The term whose end is a success, such as time_out: other episodes are left out
-    of a LeRobot data set, and marked in an HDF5 file."""
+    """The termination term that counts as success, such as time_out: other episodes are
+    omitted from a LeRobot data set, and marked as failures in an HDF5 file."""
     worlds: tuple[int, ...] = ()
-    """The worlds of a log for Foxglove; by default the first."""
+    """Worlds to write to a log for Foxglove; by default the first."""
     json: Json = False
     debug: Debug = False
 

@@ -1,4 +1,4 @@
-"""`simstate identify`: parameters of a model from a log, with intervals."""
+"""`simstate identify`: estimate parameters of a model from a log, with intervals."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class IdentifyCommand:
     """Fit parameters of a model to a log, and state what the log does not determine.
 
-    Columns of the log have the names of quantities (robot.joint_pos), raw fields (qpos)
-    or sensors; commands are the column ctrl. Part of the log is held out and predicted.
+    Columns of the log are named as quantities (robot.joint_pos), raw fields (qpos) or
+    sensors; the column ctrl holds commands. Part of the log is held out for validation.
 
     Example: simstate identify cartpole --log run.simrec --free "robot joints: damping"
     """
@@ -32,39 +32,39 @@ class IdentifyCommand:
     log: Annotated[Path, tyro.conf.arg(metavar="FILE")]
     """A recording (.simrec), .mcap, .csv, .hdf5, or a LeRobot folder."""
     free: str
-    """Parameters, such as "robot joints: damping, armature; robot body base: mass, com;
-    delay", each perhaps with bounds: "mass 1 .. 9"."""
+    """Parameters to fit, such as "robot joints: damping, armature; robot body base:
+    mass, com; delay"; bounds are optional: "mass 1 .. 9"."""
     out: Path | None = None
-    """Write the result, a distribution for --parameters of train and dispersions."""
+    """Write the fit as JSON, for --parameters of train and dispersions."""
     report: Path | None = None
-    """Write a page with estimates and curves (.html)."""
+    """Write a report with estimates and curves (.html)."""
     mjcf: Path | None = None
-    """Write the model with the estimates (.xml)."""
+    """Write the model with the estimated values (.xml)."""
     outputs: tuple[str, ...] = ()
     """Columns to predict; by default positions, velocities and sensors."""
     rename: tuple[str, ...] = ()
-    """Names of the log's columns that differ, such as q=robot.joint_pos."""
+    """Columns of the log to rename, as OLD=NEW, such as q=robot.joint_pos."""
     world: int | None = None
     """World of a recording; by default the first."""
     episode: int | None = None
     """Episode of a recording or data set."""
     start: float | None = None
-    """Start of the part of the log that is used [s]."""
+    """Start of the part of the log to use [s]."""
     end: float | None = None
-    """End of the part of the log that is used [s]."""
+    """End of the part of the log to use [s]."""
     rate: float | None = None
     """Samples per second of a log without time [Hz]."""
     window: float | None = None
     """Length of a window [s]; by default an eighth of the log, at most 1 s."""
     held_out: float = 0.25
-    """Part of the log that is predicted and not fitted."""
+    """Fraction of the log that is predicted, not fitted."""
     confidence: float = 0.95
-    """Probability with which each interval holds."""
+    """Confidence level of each interval."""
     json: Json = False
     debug: Debug = False
 
     def execute(self) -> Answer:
-        """Run the command; the estimates."""
+        """Run the command; return the estimates."""
         from simstate.base.errors import InvalidInputError
         from simstate.data.logs import read_log
         from simstate.study.identification import identify

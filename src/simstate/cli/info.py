@@ -1,4 +1,4 @@
-"""`simstate info`: what is in a recording."""
+"""`simstate info`: the contents of a recording."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 @dataclass
 class InfoCommand:
-    """Show what a recording holds: columns with units, worlds, versions, snapshots.
+    """Show the contents of a recording: columns with units, worlds, versions.
 
     Example: simstate run cartpole --record run.simrec && simstate info run.simrec
     """
 
     file: Annotated[Path, tyro.conf.Positional]
-    """A file that sim.record, env.record or `simstate run --record` wrote."""
+    """A file written by sim.record, env.record or `simstate run --record`."""
     json: Json = False
     debug: Debug = False
 
     def execute(self) -> Answer:
-        """Run the command; what it found."""
+        """Run the command; return the contents."""
         from simstate.record import Recording
 
         with Recording(self.file) as recording:

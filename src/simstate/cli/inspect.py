@@ -1,4 +1,4 @@
-"""`simstate inspect`: the elements of a model, or one of them by name."""
+"""`simstate inspect`: show the elements of a model, or one of them by name."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass
 class InspectCommand:
-    """Show a model's links, joints, actuators and state layout, or one of them.
+    """Show a model's links, joints, actuators and state layout, or one element.
 
     Example: simstate inspect humanoid "qvel[4]"
     """
 
     model: Model
     name: tyro.conf.Positional[str | None] = None
-    """A joint, body, actuator, site, geom or other element by name; or a field, an
-    element or a range of it: qvel, "qvel[4]", "qvel[3:6]". By default all of them."""
+    """The name of a joint, body, actuator, site, geom or other element; or a field, an
+    entry or a range of it: qvel, "qvel[4]", "qvel[3:6]". By default all elements."""
     json: Json = False
     debug: Debug = False
 
@@ -76,17 +76,17 @@ TITLES = {
     "links": "Links, in the order of data.body_…",
     "joints": "Joints, and their columns in sim.state",
     "controls": "Controls, in the order of data.ctrl, in sim.state",
-    "targets": "Targets of joints: the control that takes each (–: none)",
+    "targets": "Joint targets, and the control that receives each (–: none)",
     "sensors": "Sensors, columns of sensordata",
     "state": "State layout: columns of sim.state",
 }
 
 HEADERS = {"mass": "mass [kg]", "com": "COM, link's axes [m]"}
-"""Headers of columns that say more than the facts' own keys."""
+"""Column headers that differ from the facts' keys."""
 
 
 def summary(model: str, found: dict[str, Any]) -> str:
-    """The sizes and the options in a few lines."""
+    """Return a model's sizes and options, in a few lines."""
     sizes, options = found["sizes"], found["options"]
     counts = ", ".join(f"{kind} {count}" for kind, count in sizes.items() if count)
     base = "no link" if found["base"] == "none" else f"{found['base']} base"
@@ -96,7 +96,7 @@ def summary(model: str, found: dict[str, Any]) -> str:
         f"  has      {counts}",
         f"  steps    {options['timestep']:g} s, {options['integrator']}, "
         f"gravity ({gravity}) m/s², world axes",
-        f"  state    {found['nstate']} numbers a world, "
+        f"  state    {found['nstate']} values per world, "
         f"{8 * found['nstate'] / 1024:.1f} KiB in float64",
     ]
     for kind in ("sites", "tendons", "equalities", "keyframes", "cameras"):
@@ -106,7 +106,7 @@ def summary(model: str, found: dict[str, Any]) -> str:
 
 
 def fact_table(title: str, facts: list[Fact]) -> Table:
-    """A table with one row for each fact, and a column for each key."""
+    """Return a table with one row for each fact, and a column for each key."""
     table = new_table(title)
     for key in facts[0]:
         header = HEADERS.get(key, key.replace("_", " "))
@@ -117,7 +117,7 @@ def fact_table(title: str, facts: list[Fact]) -> Table:
 
 
 def _cell(key: str, value: Any) -> str:
-    """A value as it stands in a table; columns as they stand in an index."""
+    """Return a value as text for a table; a range of columns as in an index."""
     if value is None:
         return "–"
     if key.endswith("columns"):
@@ -131,7 +131,7 @@ def _cell(key: str, value: Any) -> str:
 
 
 def fact_card(facts: dict[str, Any]) -> str:
-    """Return the facts about one element, in lines."""
+    """Return the facts about one element, one in a line."""
     width = max(map(len, facts))
     head = f"{facts['kind']} {facts['name']}"
     lines = [
@@ -143,7 +143,7 @@ def fact_card(facts: dict[str, Any]) -> str:
 
 
 def card(element: ElementInfo) -> str:
-    """Return the meaning of one entry of a field, in lines."""
+    """Return the meaning of one entry of a field, one property in a line."""
     lines = (
         (element.name, element.meaning),
         ("of", element.element + (f", entity {element.entity}" * bool(element.entity))),

@@ -20,16 +20,16 @@ _JOINT_TYPES = {
     mujoco.mjtJoint.mjJNT_SLIDE.value: ("slide", 1, 1, "m"),
     mujoco.mjtJoint.mjJNT_HINGE.value: ("hinge", 1, 1, "rad"),
 }
-"""Per type its name, the numbers of it in qpos and in qvel, and the unit in qpos."""
+"""By type: name, number of entries in qpos and in qvel, and unit of those in qpos."""
 
 Fact = dict[str, Any]
-"""One element, as JSON can hold it; columns as [start, stop]."""
+"""Facts about one element, as JSON values; columns are [start, stop]."""
 
 
 def inspect_scene(scene: SceneCfg) -> dict[str, Any]:
-    """The facts about the entity that a command's scene holds, as JSON holds them.
+    """Return the facts about the entity of a command's scene, as JSON values.
 
-    Masses are in kg, lengths in m, the time step in s.
+    Masses are in kg, lengths in m and the time step in s.
     """
     sim = Simulation(scene)
     robot = sim.scene[ENTITY]
@@ -86,7 +86,7 @@ def _link(robot: Entity, k: int) -> Fact:
 
 
 def _joints(robot: Entity) -> list[Fact]:
-    """All joints in the order of qpos."""
+    """Return all joints, in the order of qpos."""
     index, model = robot.index, worlds_of(robot).model
     kinds = (index.free_joints, index.ball_joints, index.joints)
     named = sorted(
@@ -116,7 +116,7 @@ def _joints(robot: Entity) -> list[Fact]:
 
 
 def _controls(sim: Simulation) -> list[Fact]:
-    """The controls, and what each of them asks for."""
+    """Return the controls, and what each of them commands."""
     model, controls = sim.model, sim.scene[ENTITY].index.controls
     start = worlds_of(sim).engine.columns["ctrl"].start
     explained = explain(sim)
@@ -137,9 +137,9 @@ def _controls(sim: Simulation) -> list[Fact]:
 
 
 def _targets(robot: Entity) -> list[Fact]:
-    """For each 1-DoF joint the control that takes each kind of target, or None.
+    """Return for each 1-DoF joint the control that receives each kind of target.
 
-    A target that no control takes is stored, and not passed to MuJoCo.
+    None: no control does; such a target is stored, but not passed to MuJoCo.
     """
     index = robot.index
     names = dict(zip(index.controls.ids, index.controls.names, strict=True))
@@ -180,7 +180,7 @@ def _sensors(robot: Entity) -> list[Fact]:
 
 
 def _layout(sim: Simulation) -> list[Fact]:
-    """The fields of the state that the model has any numbers of."""
+    """Return the fields of the state that are not empty for this model."""
     return [
         {
             "field": name,
@@ -199,7 +199,7 @@ def _link_name(robot: Entity, body: int) -> str:
 
 
 def _enum_name(enum: Any, value: Any) -> str:
-    """The name of an enum's member without what all of them start with."""
+    """Return the name of an enum's member without the enum's prefix, in lower case."""
     return str(enum(int(value)).name).split("_", 1)[1].lower()
 
 

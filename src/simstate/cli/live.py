@@ -22,7 +22,7 @@ EVERY_S = 2.0
 
 @contextmanager
 def live_progress(out: Console, title: str, total: int) -> Generator[Report]:
-    """A table that is kept up to date; without a terminal, a line now and then."""
+    """Context manager that updates a table; without a terminal, it prints lines."""
     start, first = time.monotonic(), None
 
     def left(now: Progress) -> str:
@@ -48,15 +48,15 @@ def live_progress(out: Console, title: str, total: int) -> Generator[Report]:
                 highlight=False,
                 markup=False,
             )
-            out.file.flush()  # who follows a log file wants to see it
+            out.file.flush()  # for readers that follow a log file
 
     yield report
 
 
 def progress_table(now: Progress, title: str, total: int, left: str) -> Table:
-    """One update: the sums, the reward by term, and why episodes ended."""
+    """Return one update: totals, reward by term, and why episodes ended."""
     title = f"{title}: update {now.iteration} of {total}"
-    table = new_table(title, "what", ">value")
+    table = new_table(title, "quantity", ">value")
     if now.reward is not None and now.episode_length_s is not None:
         table.add_row("reward of an episode", f"{now.reward:.2f}")
         table.add_row("length of an episode", f"{now.episode_length_s:.1f} s")
@@ -76,7 +76,7 @@ def progress_table(now: Progress, title: str, total: int, left: str) -> Table:
 
 
 def progress_note(now: Progress) -> str:
-    """Reward, episode length, most frequent end and speed, in one line."""
+    """Return reward, episode length, most frequent end and speed, in one line."""
     speed = f"{now.steps_per_second:,.0f} steps/s"
     if now.reward is None or now.episode_length_s is None:
         return f"update {now.iteration}, no episode has ended yet, {speed}"
@@ -90,7 +90,7 @@ def progress_note(now: Progress) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time as a person would say it."""
+    """Return a duration as text, in s, min or h."""
     if seconds < 90.0:
         return f"{seconds:.0f} s"
     minutes = seconds / 60.0

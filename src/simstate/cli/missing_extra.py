@@ -1,4 +1,4 @@
-"""Commands that need more than simstate itself."""
+"""Errors of commands whose optional dependencies are not installed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from simstate.base.places import place_of
 
 
 class MissingExtraError(SimStateError, ImportError):
-    """A library that is not installed, and the extra of simstate that brings it."""
+    """A library is not installed; the message names the extra that installs it."""
 
 
 @contextmanager
 def needs(extra: str) -> Generator[None]:
-    """While it is entered, an import that fails says which extra to install."""
+    """Context manager in which a failed import names the extra to install."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -23,6 +23,6 @@ def needs(extra: str) -> Generator[None]:
         if is_ours or place_of(error) is not None:  # what a user's task imports
             raise
         raise MissingExtraError(
-            f"The library {error.name!r} is not installed: "
-            f"pip install 'simstate[{extra}]' brings it."
+            f"The library {error.name!r} is not installed. Install it: "
+            f"pip install 'simstate[{extra}]'."
         ) from error

@@ -1,4 +1,4 @@
-"""The scene that a command makes of a model on the command line."""
+"""The scene of a model that is named on the command line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENTITY = "robot"
 
 
 def scene_of(source: str) -> SceneCfg:
-    """Return the model at its first keyframe, with the physics of its file."""
+    """Return a scene with the model at its first keyframe and with its physics."""
     from simstate.scene import EntityCfg, InitialStateCfg, SceneCfg
     from simstate.scene.load import load_spec
 
@@ -33,7 +33,7 @@ def scene_of(source: str) -> SceneCfg:
 
 
 def check_moves(scene: SceneCfg) -> None:
-    """Raise if nothing of the command's model could move."""
+    """Raise if the command's model has neither joints nor mocap bodies."""
     from simstate.scene.build import NOTHING_MOVES
     from simstate.scene.load import load_spec
 
@@ -43,7 +43,7 @@ def check_moves(scene: SceneCfg) -> None:
 
 
 def disturb(sim: Simulation, spread: float, seed: int) -> None:
-    """Give every world different random joint velocities [rad/s or m/s]."""
+    """Add random joint velocities [rad/s or m/s], which differ between worlds."""
     sim.rng.seed(seed)
     robot = sim.scene[ENTITY]
     vel = robot.data.joint_vel

@@ -16,17 +16,17 @@ _IMPORTED = re.compile(r"cannot import name '(\w+)'")
 
 
 def meant(error: BaseException) -> str:
-    """A question for an unknown name, attribute or argument; "" for other errors."""
+    """Return a suggestion for an unknown name; "" for errors of other kinds."""
     try:
         name, known = _unknown(error)
         close = close_to(name, known) if name else ""
-    except Exception:  # of the user's objects: a guess must not hide the error itself
+    except Exception:  # raised by a user's object; it must not hide the first error
         return ""
     return f".{close}" if close else ""
 
 
 def _unknown(error: BaseException) -> tuple[str, Iterable[str]]:
-    """The name that an error is about, and those that there are in its place."""
+    """Return the name that an error is about, and the names that exist."""
     text = str(error)
     frame = _frame(error.__traceback__)
     if isinstance(error, AttributeError):
@@ -42,7 +42,7 @@ def _unknown(error: BaseException) -> tuple[str, Iterable[str]]:
 
 
 def _frame(trace: TracebackType | None) -> FrameType | None:
-    """The frame in which an error was raised."""
+    """Return the frame in which an error was raised."""
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     return trace.tb_frame if trace is not None else None
@@ -53,7 +53,7 @@ def _attributes(thing: object) -> list[str]:
 
 
 def _variables(frame: FrameType | None) -> list[str]:
-    """The names that a line could have used."""
+    """Return the names that are visible in a frame."""
     if frame is None:
         return []
     return [*frame.f_locals, *frame.f_globals, *vars(builtins)]

@@ -25,9 +25,9 @@ What = Annotated[
     tyro.conf.Positional,
     tyro.conf.arg(
         metavar="MODEL|RECORDING|TASK|POLICY",
-        help="An MJCF or URDF file or the name of a model; a .simrec file; a task's "
-        "name, .py file or package.module:function; the folder of a run, a checkpoint "
-        "or an .onnx file.",
+        help="A model: an MJCF or URDF file, or a name. A recording: a .simrec file. "
+        "A task: a name, a .py file or package.module:function. A policy: the folder "
+        "of a run, a checkpoint or an .onnx file.",
     ),
 ]
 
@@ -47,7 +47,7 @@ class Viewed:
     made_by: str | None = None
 
     def course(self, stack: ExitStack) -> Course:
-        """The worlds, and what steps them; `stack` closes the file of a recording."""
+        """Return the course to view; `stack` closes the file of a recording."""
         from simstate.base.checks import whole_number
 
         if self.envs is not None:
@@ -56,7 +56,7 @@ class Viewed:
             return stack.enter_context(self._recorded_course())
         if self.made_by is not None:
             raise InvalidInputError(
-                f"--made-by is for recordings, and {self.what!r} is none: leave it out."
+                f"--made-by is for recordings, and {self.what!r} is not one: omit it."
             )
         return self.model_course() if self.is_model() else self._task_course()
 
@@ -66,7 +66,7 @@ class Viewed:
         Args:
             course: the course of `self.course`.
             other: a .simrec file, or the name of an engine or of a simulator.
-            stack: closes what is opened, after the viewer.
+            stack: closes the other course, after the viewer.
         """
         from simstate.view import ComparedCourse
 
@@ -88,7 +88,7 @@ class Viewed:
         return compared
 
     def _again(self, engine: Literal["native", "warp"], stack: ExitStack) -> Course:
-        """The same on an engine; for a recording, its inputs from the start."""
+        """Return the same course on an engine; a recording's inputs are re-run."""
         if not self.is_recording():
             return replace(self, engine=engine).course(stack)
         from simstate.data.replay.recorded_course import RecordedCourse
@@ -120,7 +120,7 @@ class Viewed:
         return is_run or is_checkpoint or path.suffix == ".onnx"
 
     def model_course(self) -> Course:
-        """The model, at its first keyframe or where the snapshot's worlds were."""
+        """Return the course of a model, from its first keyframe or the snapshot."""
         from simstate.simulation import Simulation
         from simstate.state import Snapshot
         from simstate.view import Course
@@ -128,7 +128,7 @@ class Viewed:
         if self.policy is not None:
             raise InvalidInputError(
                 f"--policy acts in a task, and {self.what!r} is a model: name the "
-                "task, or the policy alone, which knows its own."
+                "task, or only the policy, which stores the name of its task."
             )
         if self.what.endswith(".npz"):
             raise InvalidInputError(
@@ -150,34 +150,34 @@ class Viewed:
         return Course(sim, sim.rays)
 
     def _recorded_course(self) -> RecordedCourse:
-        """The steps of a recording, on its own engine."""
+        """Return the course of a recording, on the engine that recorded it."""
         from simstate.data.replay import made_by
         from simstate.data.replay.recorded_course import RecordedCourse
 
         given = [self.snapshot, self.policy, self.envs, self.noise or None]
         if any(value is not None for value in given):
             raise InvalidInputError(
-                "--snapshot, --policy, --envs and --noise are for models and tasks: a "
-                "recording has its own worlds."
+                "--snapshot, --policy, --envs and --noise are for models and tasks; a "
+                "recording determines its worlds. Omit them."
             )
         worlds = None if self.made_by is None else made_by(self.made_by)
         return RecordedCourse.open(Path(self.what), worlds)
 
     def _task_course(self) -> Course:
-        """The task, with the policy if there is one."""
+        """Return the course of a task, with the policy if one was named."""
         from simstate.env.task_course import TaskCourse
 
         env, act, name = self.task()
         return TaskCourse(env, act, name)
 
     def task(self) -> tuple[Env, Act | None, str]:
-        """Return the task's worlds, the policy if there is one, and its reference."""
+        """Return the task's worlds, the policy (or None) and the task's reference."""
         from simstate.env import tasks
 
         if self.snapshot is not None or self.noise:
             raise InvalidInputError(
                 f"--snapshot and --noise are for models, and {self.what!r} is a task "
-                "or a policy: leave them out."
+                "or a policy: omit them."
             )
         policy = Path(self.what) if self._is_policy() else self.policy
         if policy is None:

@@ -1,4 +1,4 @@
-"""`simstate new-task`: a runnable task file to start from."""
+"""`simstate new-task`: write a runnable task file to start from."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class NewTaskCommand:
     ]
     model: Model
     force: bool = False
-    """Write over a file that is there."""
+    """Overwrite an existing file."""
     debug: Debug = False
 
     def execute(self) -> int:
-        """Run the command; the exit code."""
+        """Run the command; return the exit code."""
         from simstate.cli.task_text import task_text
 
         if self.file.suffix != ".py":
@@ -43,22 +43,22 @@ class NewTaskCommand:
             )
         if self.file.exists() and not self.force:
             raise InvalidInputError(
-                f"{str(self.file)!r} is there already: choose another name, or --force."
+                f"{str(self.file)!r} exists: choose another name, or give --force."
             )
         if not self.file.absolute().parent.is_dir():
             raise InvalidInputError(
-                f"There is no folder {str(self.file.absolute().parent)!r}."
+                f"The folder {str(self.file.absolute().parent)!r} does not exist."
             )
         text = task_text(self.file.name, self.model, self._model_code())
         write_atomically(self.file, text.encode())
         out = console()
-        out.print(f"{self.file} is written. Next:", markup=False)
+        out.print(f"Wrote {self.file}. Next:", markup=False)
         for line in (f"train {self.file} --iterations 20", f"train {self.file} --help"):
             out.print(f"  simstate {line}", markup=False, soft_wrap=True)
         return 0
 
     def _model_code(self) -> str:
-        """Return the model as the file names it: relative to the file, or by name."""
+        """Return the code for the model: a path relative to the file, or a name."""
         path = Path(self.model)
         if not path.is_file():
             return json.dumps(self.model)
@@ -67,6 +67,6 @@ class NewTaskCommand:
         except ValueError:  # another drive
             return f"Path({json.dumps(str(path.absolute()))})"
         parts = Path(relative).parts
-        if parts.count("..") > 2:  # far away: more robust, and easier to read
+        if parts.count("..") > 2:  # an absolute path is more robust and readable
             return f"Path({json.dumps(str(path.absolute()))})"
         return f"Path(__file__).parent / {json.dumps(Path(relative).as_posix())}"

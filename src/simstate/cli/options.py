@@ -1,4 +1,4 @@
-"""Options of the commands: one name and one placeholder for each, on all commands."""
+"""Options of the commands; each has the same name and placeholder on all commands."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ METAVARS = {
     "what": "", "window": "SECONDS", "with": "SIMULATOR ...", "without": "TERM ...",
     "world": "WORLD", "worlds": "WORLD ...",
 }  # fmt: skip
-"""Every option and argument of the commands, and the placeholder of its value in the
-help; empty for flags, for choices and where the declaration has one."""
+"""Placeholder of the value of every option and argument in the help; empty for flags,
+for choices, and for options whose declaration has one."""
 
 Model = Annotated[
     str,
     tyro.conf.Positional,
     tyro.conf.arg(
-        help="An MJCF or URDF file, or the name of a model: one that ships, or one of "
-        "MuJoCo Menagerie or robot_descriptions where these are installed.",
+        help="An MJCF or URDF file, or the name of a model: a bundled one, or one of "
+        "MuJoCo Menagerie or robot_descriptions if these are installed.",
     ),
 ]
 Engine = Annotated[
@@ -73,10 +73,10 @@ Debug = Annotated[bool, tyro.conf.arg(help="Show the traceback of an error.")]
 
 
 def readable(kind: type[Any]) -> type[Any]:
-    """Return a command's class as the parser takes it: with readable help.
+    """Return a command's class with annotations that make its help readable.
 
-    Values have the placeholders of `METAVARS`, flags have no opposite, "None" is not a
-    value, and defaults that say nothing are left out.
+    Values have the placeholders of `METAVARS`, flags have no negated form, "None" is
+    not a value, and uninformative defaults are omitted.
     """
     hints, docs = get_type_hints(kind, include_extras=True), _docs(kind)
     plain = (tyro.conf.DisallowNone, tyro.conf.FlagCreatePairsOff)
@@ -135,22 +135,22 @@ def _default_text(default: str) -> str:
 
 
 def check_writable(option: str, path: Path | None) -> None:
-    """Raise before the work, not after it, if a file cannot be written."""
+    """Raise if a file cannot be written; to be called before the work."""
     if path is None:
         return
     if path.is_dir():
-        raise InvalidInputError(f"{option} {str(path)!r} is a folder: name a file.")
+        raise InvalidInputError(f"{option} {str(path)!r} is a folder: give a file.")
     folder = path.absolute().parent
     if not folder.is_dir():
         raise InvalidInputError(
-            f"{option} {str(path)!r}: there is no folder {str(path.parent)!r}."
+            f"{option} {str(path)!r}: the folder {str(path.parent)!r} does not exist."
         )
     if not os.access(path if path.exists() else folder, os.W_OK):
         raise InvalidInputError(f"{option} {str(path)!r} is not writable.")
 
 
 def check_folder(option: str, path: Path | None) -> None:
-    """Raise before the work if a folder cannot be made or written to."""
+    """Raise if a folder cannot be created or written to; to be called before."""
     if path is None:
         return
     found = path.absolute()
@@ -167,7 +167,7 @@ def check_folder(option: str, path: Path | None) -> None:
 
 
 def check_plot(option: str, path: Path | None) -> None:
-    """Raise before the work, not after it, if no plot can be drawn there."""
+    """Raise if no plot can be written to a file; to be called before the work."""
     check_writable(option, path)
     if path is not None:
         from simstate.base.samples import check_figure_file  # loads torch

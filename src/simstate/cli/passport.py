@@ -1,4 +1,4 @@
-"""`simstate passport`: the contract of an exported policy, and logs that it fits."""
+"""`simstate passport`: print the contract of a policy, or compare a log with it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class PassportCommand:
     """Print the contract of an exported policy, or compare it with a robot's log.
 
-    Columns of the log have the names of signals (joint_pos, root_link_quat_w, action),
-    as `simstate passport POLICY` lists them. Exit code 1 if it has a fault.
+    Columns of the log are named as signals (joint_pos, root_link_quat_w, action), which
+    `simstate passport POLICY` lists. The exit code is 1 if the log has a fault.
 
     Example: simstate passport runs/walk/policy.onnx --log robot.csv
     """
@@ -36,22 +36,22 @@ class PassportCommand:
     log: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """A log to compare: .simrec, .mcap, .csv, .hdf5, or a LeRobot folder."""
     rename: tuple[str, ...] = ()
-    """Names of the log's columns that differ, such as q=joint_pos."""
+    """Columns of the log to rename, as OLD=NEW, such as q=joint_pos."""
     world: int | None = None
     """World of a recording; by default the first."""
     episode: int | None = None
     """Episode of a recording or data set."""
     start: float | None = None
-    """Start of the part of the log that is compared [s]."""
+    """Start of the part of the log to compare [s]."""
     end: float | None = None
-    """End of the part of the log that is compared [s]."""
+    """End of the part of the log to compare [s]."""
     rate: float | None = None
     """Samples per second of a log without time [Hz]."""
     json: Json = False
     debug: Debug = False
 
     def execute(self) -> Answer:
-        """Run the command; the passport."""
+        """Run the command; return the passport, or the faults of the log."""
         with needs("play"):
             from simstate.train.policy_passport import PassportPolicy
 
@@ -68,11 +68,11 @@ class PassportCommand:
             f"{passport.engine}; acts at {passport.rate:g} Hz",
             f"Versions: {versions}",
             *(
-                f"Joints of {name}, in the order of its file: {', '.join(joints)}"
+                f"Joints of {name}, in the order of the model: {', '.join(joints)}"
                 for name, joints in passport.joints.items()
             ),
             *(
-                f"Picture {name}: {' × '.join(map(str, shape))}"
+                f"Image {name}: {' × '.join(map(str, shape))}"
                 for name, shape in passport.pictures.items()
             ),
             f"Signals: {_signals(passport)}",
@@ -103,12 +103,12 @@ class PassportCommand:
             log = log.declare(old, name=new)
         report = compare_log(policy, log)
         title = escape(f"{self.policy.name}: {path.name}")
-        columns = ("fault", "column", "what", "evidence (misfit → repaired)")
+        columns = ("fault", "column", "description", "evidence (misfit → repaired)")
         table = new_table(title, *columns)
         for one in report.faults:
             cells = (one.kind, ", ".join(one.columns), one.detail, one.evidence)
             table.add_row(*map(escape, cells))
-        shown = [table] if report.faults else [f"{path.name} fits the passport."]
+        shown = [table] if report.faults else [f"{path.name} matches the passport."]
         notes = [f"Not compared: {note}" for note in report.notes]
         code = 1 if report.faults else 0
         return Answer(dataclasses.asdict(report), [*shown, *notes], code)
@@ -123,10 +123,10 @@ def _signals(passport: Passport) -> str:
 
 
 def _table(title: str, columns: Sequence[PassportColumn]) -> Table:
-    """Return columns as a table, one in a row."""
+    """Return a table with one row for each column of the policy."""
     table = new_table(title)
     heads = ("#", "column", "unit", "axes", "point", "positive", "scale", "offset",
-             "delay", "least", "largest")  # fmt: skip
+             "delay", "minimum", "maximum")  # fmt: skip
     for head in heads:
         side = "left" if head in heads[1:6] else "right"
         table.add_column(head, justify=side, no_wrap=head == "column")

@@ -1,4 +1,4 @@
-"""Options of commands that write pictures and films, and the writing of both."""
+"""Options of commands that draw pictures and films, and the writers of both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PICTURE = ".png"
 MOST_WORLDS = 9
-"""Number of worlds that are drawn side by side at most."""
+"""Maximum number of worlds in one picture without --sheet."""
 MOST_IN_SHEET = 100
 
 
@@ -34,7 +34,7 @@ class PictureOptions:
     picture: Path | None = None
     """Write a picture of the worlds at the end: a .png file."""
     size: tuple[int, int] = (640, 480)
-    """Width and height [px]; even numbers for an .mp4. Of each world with --sheet."""
+    """Width and height [px], of each world with --sheet; even numbers for an .mp4."""
     fps: float = 25.0
     """Frames per second of a film."""
     camera: str = "corner"
@@ -46,18 +46,18 @@ class PictureOptions:
     overlays: tuple[str, ...] = ()
     """Overlays, as the viewer lists them: contacts, "link frames", trail, …"""
     values: bool = True
-    """Leave out the values of forces at their arrows."""
+    """Do not label force arrows with their values."""
     renderer: Literal["auto", "opengl", "software"] = "auto"
-    """MuJoCo's own renderer (opengl), ours (software), or the first that works."""
+    """MuJoCo's renderer (opengl), simstate's (software), or the first that works."""
     transparent: bool = False
-    """Leave out floor and sky: a .png with an alpha channel."""
+    """Omit floor and sky: a .png with an alpha channel."""
     supersampling: int = 1
     """Samples per pixel: 1, 4, 9 or 16."""
     sheet: bool = False
     """Draw each world in a separate picture, in rows, up to 100 of them."""
 
     def check(self) -> None:
-        """Raise, before anything runs, unless film and picture can be written."""
+        """Raise if a film or picture cannot be written; to be called before the run."""
         check_writable("--film", self.film)
         check_writable("--picture", self.picture)
         if self.picture is not None and self.picture.suffix.lower() != PICTURE:
@@ -75,7 +75,7 @@ class PictureOptions:
             )
 
     def draw(self, course: Course, seconds: float) -> Drawings:
-        """Prepare to draw the first worlds of a course that runs for a time [s]."""
+        """Return the drawings of a course's first worlds; it runs for `seconds`."""
         if self.film is not None and seconds * self.fps < 1.0 - 1e-6:
             raise InvalidInputError(
                 f"{seconds:g} s is too short for a film: at --fps {self.fps:g} a "
@@ -84,7 +84,7 @@ class PictureOptions:
         return Drawings(self, course)
 
     def offscreen(self, course: Course) -> Offscreen:
-        """Return what draws the first worlds of a course."""
+        """Return a renderer of the first worlds of a course."""
         from simstate.view import Orbit, start_offscreen
 
         camera: Any = self.camera
@@ -119,12 +119,12 @@ class Drawings(Closing):
             self._film = FilmWriter(draw, options.film, options.fps)
 
     def add(self, elapsed: float) -> None:
-        """Draw the frames of a film that are due after a time [s]."""
+        """Draw the frames of the film that are due at a simulated time [s]."""
         if self._film is not None:
             self._film.add(elapsed)
 
     def close(self) -> None:
-        """End the film and draw the picture."""
+        """Finish the film and draw the picture."""
         options, count = self._options, self._options.drawn_worlds(self._course)
         worlds = "1 world" if count == 1 else f"{count} worlds"
         if self._film is not None:
@@ -139,7 +139,7 @@ class FilmWriter(Closing):
     """A film that is drawn while worlds are simulated.
 
     Args:
-        draw: gives the picture of the present state.
+        draw: returns a picture of the current state.
         out: an .mp4 or .gif file.
         fps: frames per second of simulated time.
     """
@@ -152,7 +152,7 @@ class FilmWriter(Closing):
         self._count = 0
 
     def add(self, elapsed: float) -> None:
-        """Draw the present state if frames are due after a time [s]."""
+        """Draw the current state if frames are due at a simulated time [s]."""
         due = math.ceil(elapsed * self._fps - 1e-6) - self._count
         if due > 0:
             picture = self._draw()
@@ -161,7 +161,7 @@ class FilmWriter(Closing):
             self._count += due
 
     def close(self) -> None:
-        """End the file."""
+        """Finish the file."""
         self._file.close()
 
 

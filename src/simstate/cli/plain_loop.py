@@ -1,4 +1,4 @@
-"""A plain loop of mj_step, which `simstate bench` and `run` measure against."""
+"""A plain loop of mj_step, the baseline of `simstate bench` and `simstate run`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STEPS = 20
 
 
 class PlainLoop:
-    """A loop as written without a library: mj_step, one world after the other."""
+    """A loop of mj_step in plain Python, one world after the other."""
 
     def __init__(self, model: mujoco.MjModel, rows: np.ndarray) -> None:
         self.datas = [mujoco.MjData(model) for _ in rows]
@@ -38,7 +38,7 @@ class PlainLoop:
 
 
 def plain_rate(sim: Simulation) -> float:
-    """World-steps per second of a loop of mj_step from the worlds' states."""
+    """Return the world-steps per second of a loop of mj_step from these states."""
     rows = sim.state[:64].cpu().double().numpy()
     loop = PlainLoop(sim.model, rows)
     times: list[float] = []

@@ -1,4 +1,4 @@
-"""`simstate plan`: a task or a model that acts by looking ahead."""
+"""`simstate plan`: act in a task, or drive a model, by planning."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class PlanCommand:
-    """Act in a task, or drive a model, by comparing futures; no training.
+    """Act in a task, or drive a model, by planning; no training is needed.
 
-    A task's cost is minus its reward. A model's is --cost, or the distance from its
-    first keyframe.
+    The cost is minus the reward of a task. For a model it is --cost, or the distance
+    from the first keyframe.
 
     Example: simstate plan Cartpole-SwingUp --planner mppi --seconds 3
     """
@@ -55,37 +55,36 @@ class PlanCommand:
         tyro.conf.Positional,
         tyro.conf.arg(
             metavar="TASK|MODEL",
-            help="A task as `simstate train` takes it, or a model as `simstate run` "
-            "does.",
+            help="A task, as for `simstate train`, or a model, as for `simstate run`.",
         ),
     ]
     planner: Literal["predictive-sampling", "mppi", "cem", "ilqr"] = "mppi"
-    """Method of choosing controls; ilqr is for models whose cost is smooth."""
+    """Planning algorithm; ilqr is for models with a smooth cost."""
     seconds: Seconds = 10.0
     horizon: float = 0.8
     """Horizon of a plan [s]."""
     samples: int = 64
-    """Futures of each world for one plan."""
+    """Number of sampled futures of each world per plan."""
     knots: int = 6
-    """Points of the spline that controls follow."""
+    """Number of knots of the spline that the controls follow."""
     spread: float = 0.4
-    """Spread of the samples, as a share of half the range of the controls."""
+    """Standard deviation of the samples, as a fraction of half the control range."""
     replan: int = 1
-    """Controls that are applied before the next plan."""
+    """Number of controls that are applied before the next plan."""
     control: float = 0.02
-    """Time for which a model holds each control [s]; a task has its step."""
+    """Time for which a model holds each control [s]; a task uses its step."""
     cost: str | None = None
-    """A function cost(sim) of a model, (num_envs,), as file.py:function; with ilqr its
-    residuals, (num_envs, m)."""
+    """A function of the Simulation, as file.py:function, that returns the cost of each
+    world, (num_envs,); with ilqr the residuals, (num_envs, m)."""
     envs: int = 1
     """Number of worlds."""
     record: Path | None = None
-    """A .simrec file to write, with the seed and the number of each decision;
+    """A .simrec file to write, with the planner's seed and the index of each decision;
     `simstate replay` re-runs it."""
     view: bool = False
     """Show the worlds in a browser while they move."""
     port: int = 8080
-    """The first port to try for the viewer; 0: any that is free."""
+    """The first port to try for the viewer; 0: any free port."""
     seed: Seed = 0
     engine: Engine = "native"
     device: Device = "cpu"
@@ -93,7 +92,7 @@ class PlanCommand:
     debug: Debug = False
 
     def execute(self) -> Answer:
-        """Run the command; what it found."""
+        """Run the command; return the costs or rewards."""
         from simstate.base.checks import number
         from simstate.study.planners import drive
 
@@ -131,8 +130,9 @@ class PlanCommand:
         return Answer(facts, [self._table(facts)])
 
     def _table(self, facts: dict[str, Any]) -> Table:
-        title = f"{self.what}: {self.seconds:g} s, {self.envs} worlds"
-        table = new_table(title, "what", ">value")
+        worlds = "1 world" if self.envs == 1 else f"{self.envs} worlds"
+        title = f"{self.what}: {self.seconds:g} s, {worlds}"
+        table = new_table(title, "quantity", ">value", min_width=len(title))
         for name, value in facts.items():
             is_several = isinstance(value, list)
             values = cast("list[Any]", value) if is_several else [value]
@@ -150,7 +150,9 @@ class PlanCommand:
         from simstate.env import Env, tasks
 
         if self.cost is not None:
-            raise InvalidInputError("--cost is for models; a task has its reward.")
+            raise InvalidInputError(
+                "--cost is for models; the cost of a task is minus its reward. Omit it."
+            )
         return Env(
             tasks.make_cfg(self.what), self.envs, engine=self.engine,
             device=self.device, seed=self.seed,
@@ -233,7 +235,7 @@ class PlanCommand:
         with needs("view"):
             viewer: Any = stack.enter_context(target.view(port=self.port))
         console().print(
-            f"{self.what}: {viewer.url} (Ctrl-C ends it)", markup=False,
+            f"{self.what}: {viewer.url} (Ctrl-C stops it)", markup=False,
             highlight=False, soft_wrap=True,
         )  # fmt: skip
         return viewer.sync
@@ -242,7 +244,7 @@ class PlanCommand:
 def _counted(
     after: Callable[[], object] | None, advance: Advance, steps: float
 ) -> Callable[[], None]:
-    """Return a function to call after each of the steps, which shows the progress."""
+    """Return a function to call after each step, which shows the progress."""
     done = 0
 
     def after_step() -> None:
@@ -261,7 +263,7 @@ def from_default(sim: Any) -> Tensor:
 
 
 def default_residual(sim: Any) -> Tensor:
-    """Return the difference of the entity from its default state; (num_envs, m)."""
+    """Return the entity's weighted difference from its default state; (num_envs, m)."""
     import torch
 
     from simstate.math import quaternion

@@ -1,4 +1,4 @@
-"""`simstate play`: what a trained policy does, in figures and in a video."""
+"""`simstate play`: evaluate a trained policy, and film it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class PlayCommand(TaskCommand):
     """Run a trained policy: successes, failures, errors, and a film of one world.
 
-    Settings of the environment are options: simstate play POLICY --help shows them.
+    Settings of the environment are options: simstate play POLICY --help lists them.
 
     Example: simstate play runs/walk --film walk.gif
     """
@@ -40,7 +40,7 @@ class PlayCommand(TaskCommand):
         tyro.conf.arg(
             metavar="[TASK] POLICY",
             help="The folder of a run, a checkpoint model_….npz, or an exported .onnx "
-            "file. It knows its task; name the task, too, if its file has moved.",
+            "file. It stores its task; name the task as well if its file has moved.",
         ),
     ] = ()
     film: Path | None = None
@@ -48,9 +48,9 @@ class PlayCommand(TaskCommand):
     seconds: float | None = None
     """Simulated time [s]; by default a full episode."""
     envs: int = 64
-    """Number of worlds for the figures."""
+    """Number of worlds to evaluate."""
     command: tuple[float, float, float] | None = None
-    """Forward and sideways velocity [m/s] and yaw rate [rad/s] to ask of all worlds,
+    """Forward and lateral velocity [m/s] and yaw rate [rad/s] to command in all worlds,
     for tasks with a velocity command; by default they are drawn as in training."""
     size: tuple[int, int] = (320, 240)
     """Width and height of the film [px]."""
@@ -72,7 +72,7 @@ class PlayCommand(TaskCommand):
 
     @staticmethod
     def parse(args: list[str]) -> PlayCommand:
-        """The command of a command line, with the options of the policy's task."""
+        """Parse a command line, with the options of the policy's task."""
         settings: dict[str, Setting] = {}
         named: list[str] = []
         for arg in args[:2]:
@@ -87,7 +87,7 @@ class PlayCommand(TaskCommand):
         return parse_command(PlayCommand, args, settings, "simstate play", named)
 
     def execute(self) -> Answer:
-        """Run the command; what it found."""
+        """Run the command; return the evaluation."""
         from simstate.train.evaluate import evaluate
 
         check_writable("--film", self.film)
@@ -145,7 +145,7 @@ class PlayCommand(TaskCommand):
         return cfg
 
     def _env(self, cfg: EnvCfg, num_envs: int) -> Env:
-        """Worlds that do not reset themselves."""
+        """Return worlds without automatic resets."""
         from simstate.env import Env
 
         return Env(
@@ -158,7 +158,7 @@ class PlayCommand(TaskCommand):
         )
 
     def _film(self, cfg: EnvCfg, played: Played, seconds: float, out: Path) -> None:
-        """Write a film of the first world, alone: what it does is the same."""
+        """Write a film of the first world, which moves as in the larger batch."""
         from simstate.sensors.watch_camera import with_view
         from simstate.train.video import film, write_video
 
@@ -175,16 +175,16 @@ def _played(policy: tuple[str, ...]) -> Played:
     """Return the policy named on the command line."""
     if not 1 <= len(policy) <= 2:
         raise InvalidInputError(
-            "Name a policy: the folder of a run, a checkpoint model_….npz or an .onnx "
-            "file."
+            "Name one policy: the folder of a run, a checkpoint model_….npz or an "
+            f".onnx file, after its task if need be; got {len(policy)} arguments."
         )
     from simstate.env import tasks
     from simstate.train.policy_file import load_played
 
     if len(policy) == 1 and (policy[0] in tasks.names() or policy[0].endswith(".py")):
         raise InvalidInputError(
-            "What to play is missing: simstate play POLICY, with the folder of a run, "
-            "a checkpoint model_….npz or a policy .onnx."
+            f"{policy[0]!r} is a task: name the policy to play as well, the folder of "
+            "a run, a checkpoint model_….npz or an .onnx file."
         )
     is_onnx = policy[-1].endswith(".onnx")
     with needs("play" if is_onnx else "train"):
@@ -192,7 +192,7 @@ def _played(policy: tuple[str, ...]) -> Played:
 
 
 def figures_table(found: Evaluation, title: str) -> Table:
-    """The figures of an evaluation, one in a row."""
+    """Return a table with one row for each figure of an evaluation."""
     table = new_table(title, "figure", ">value")
     table.add_row("worlds", str(found.num_envs))
     table.add_row("simulated time", f"{found.seconds:g} s")

@@ -1,4 +1,4 @@
-"""`simstate plot`: columns of a recording over time."""
+"""`simstate plot`: plot columns of a recording over time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simstate.cli.options import Debug, Json, check_plot
 
 @dataclass
 class PlotCommand:
-    """Draw columns of a recording over time.
+    """Plot columns of a recording over time.
 
     Example: simstate plot run.simrec joint_pos --out joints.png
     """
@@ -22,17 +22,17 @@ class PlotCommand:
     file: Annotated[Path, tyro.conf.Positional]
     """A recording."""
     columns: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
-    """Columns to draw, with or without their entity; by default all of them."""
+    """Columns to plot, with or without their entity; by default all of them."""
     out: Path | None = None
     """Figure to write: .png, .svg or .pdf; by default next to the recording, as
     .png."""
     worlds: tuple[int, ...] = ()
-    """The worlds to draw; by default the first sixteen."""
+    """The worlds to plot; by default the first sixteen."""
     json: Json = False
     debug: Debug = False
 
     def execute(self) -> Answer:
-        """Run the command; return what it drew."""
+        """Run the command; return the figure's name."""
         check_plot("--out", self.out)
         from simstate.record import Recording
 

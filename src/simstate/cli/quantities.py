@@ -1,4 +1,4 @@
-"""`simstate quantities`: the contract of every quantity, as a table."""
+"""`simstate quantities`: list the contracts of all quantities."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from simstate.entity import Quantity
 
 NONE = "–"
-"""Text for no subject, no point or no axes; "none" also selects it."""
+"""Text for no subject, no point or no axes; on the command line also "none"."""
 
 
 @dataclass
@@ -30,20 +30,20 @@ class QuantitiesCommand:
     """
 
     subject: str | None = None
-    """Only those of root, body, joint, geom, site, …; none: of the whole entity."""
+    """Only those of root, body, joint, geom, site, …; none: of the entire entity."""
     point: str | None = None
-    """Only those of a point: link, com, site, …"""
+    """Only those of this point: link, com, site, …"""
     frame: str | None = None
     """Only those along these axes: w (world), b (root link), none, …"""
     unit: str | None = None
     """Only those with this unit, such as m/s, N·m (or N*m) or m/s² (or m/s^2)."""
     search: str | None = None
-    """Only those whose name or description has this text in it."""
+    """Only those whose name or description contains this text."""
     json: Json = False
     debug: Debug = False
 
     def execute(self) -> Answer:
-        """Run the command; what it found."""
+        """Run the command; return the contracts."""
         from simstate.entity import EntityData
 
         found = list(EntityData.quantities.values())
@@ -59,7 +59,7 @@ class QuantitiesCommand:
 
 
 def quantity_table(quantities: list[Quantity]) -> Table:
-    """The contracts, one in a row."""
+    """Return a table with one row for each quantity."""
     from simstate.entity import EntityData
 
     total = len(EntityData.quantities)
@@ -74,17 +74,17 @@ def quantity_table(quantities: list[Quantity]) -> Table:
 
 
 def points(quantity: Quantity) -> list[str]:
-    """Return the names of the quantity's point: the short word and the full text."""
+    """Return the names of the quantity's point: short and in full."""
     return [quantity.point or NONE, quantity.point_text]
 
 
 def units(quantity: Quantity) -> list[str]:
-    """The unit, and each part of one that is put together."""
+    """Return the unit, and each part of a compound one."""
     return [quantity.unit, *re.split(r", | or ", quantity.unit)]
 
 
 def plain_unit(text: str) -> str:
-    """Return the declared form of a unit typed without a dot and raised digits."""
+    """Return the declared form of a unit typed without · and superscripts."""
     for typed, declared in (("**2", "²"), ("^2", "²"), ("*", "·")):
         text = text.replace(typed, declared)
     return text
@@ -96,7 +96,7 @@ def _having(
     among: list[Quantity],
     values: Callable[[Quantity], list[str]],
 ) -> list[Quantity]:
-    """The quantities that have the value; one that none at all has is an error."""
+    """Return the quantities with a value; raise if no quantity at all has it."""
     from simstate.entity import EntityData
 
     if wanted is None:
@@ -104,7 +104,7 @@ def _having(
     wanted = NONE if wanted == "none" else wanted
     known = dict.fromkeys(v for q in EntityData.quantities.values() for v in values(q))
     if wanted not in known:
-        # Units that are put together are known by their parts.
+        # Compound units are listed by their parts.
         names = [n for n in known if n and ", " not in n and " or " not in n]
         names = ["none" if name == NONE else name for name in names]
         raise unknown_name(what, wanted, names)

@@ -1,4 +1,4 @@
-"""`--ray`: where the work of a command is done."""
+"""`--ray`: the cluster on which a command runs."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Ray = Annotated[
     str | None,
     tyro.conf.arg(
         metavar="ADDRESS",
-        help='A Ray cluster to work on, such as "auto" or 10.0.0.1:6379; "local" is '
-        "one worker for each processor of this machine. The bits are the same, but "
-        "for a curriculum that looks at all worlds.",
+        help='A Ray cluster to run on, such as "auto" or 10.0.0.1:6379; "local" starts '
+        "one worker for each processor of this machine. Results are bitwise the same, "
+        "except for a curriculum that depends on all worlds.",
     ),
 ]
 
 
 @contextmanager
 def cluster_of(address: str | None) -> Generator[Cluster | None]:
-    """The cluster of an address, while it is entered; None: there is none."""
+    """Context manager that yields the cluster of an address; None without one."""
     if address is None:
         yield None
         return
@@ -41,19 +41,19 @@ def cluster_of(address: str | None) -> Generator[Cluster | None]:
 
 @contextmanager
 def workers(address: str | None) -> Generator[Over | None]:
-    """Yield a function that distributes work; None: it is done in this process."""
+    """Context manager that yields a function to distribute work; None: run it here."""
     with cluster_of(address) as cluster:
         yield None if cluster is None else cluster.map
 
 
 def remote_worlds(cluster: Cluster, env_cfg: EnvCfg, cfg: RunCfg) -> RemoteEnv:
-    """The worlds of a run on the workers of a cluster."""
+    """Return the worlds of a run on the workers of a cluster."""
     from simstate.data.ray import RemoteEnv
 
     if cfg.device != "cpu":
         raise InvalidInputError(
-            f"--ray keeps the worlds on the workers' CPUs, the run asks for the device "
-            f"{cfg.device!r}: leave out --ray, or train with --device cpu."
+            f"--ray keeps the worlds on the workers' CPUs, but the run uses the device "
+            f"{cfg.device!r}: omit --ray, or train with --device cpu."
         )
     count, seed = cfg.train.num_envs, cfg.seed
     return RemoteEnv(cluster, env_cfg, count, seed=seed, engine=cfg.engine)

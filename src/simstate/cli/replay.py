@@ -1,4 +1,4 @@
-"""`simstate replay`: recorded steps taken again and compared."""
+"""`simstate replay`: re-run a recording and compare."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simstate.cli.picture_options import PictureOptions
 
 @dataclass
 class ReplayCommand:
-    """Re-run a recording and compare; the exit code is 1 if a value differs.
+    """Re-run a recording and compare; exit code 1 if a value differs.
 
     Example: simstate run cartpole --record run.simrec && simstate replay run.simrec
     """
@@ -24,27 +24,27 @@ class ReplayCommand:
     file: Annotated[Path, tyro.conf.Positional]
     """A recording."""
     tolerance: float | None = None
-    """Maximum of |now − then| / (1 + |then|); by default 0, which compares bits, and
-    1e-3 on another engine than the recording's or in another simulator."""
+    """Allowed |new − recorded| / (1 + |recorded|); by default 0, which compares bits,
+    and 1e-3 on a different engine or in another simulator."""
     engine: Literal["native", "warp"] | None = None
     """Engine of the replay; by default that of the recording."""
     physics: Annotated[
         str | None,
         tyro.conf.arg(
             name="in",
-            help="Another simulator to take the steps in, given the same inputs: "
+            help="Another simulator to run the steps in, given the same inputs: "
             "drake, mjx, newton or newton-featherstone.",
         ),
     ] = None
     threads: int | None = None
     """Threads of the native engine; the bits do not depend on them."""
     task: str | None = None
-    """A task to play the recording in, with its own settings: the recording's task
-    where it has moved, or another version of it. Settings that differ are listed. By
+    """A task to replay the recording in, with its current settings: the recorded task
+    if its file has moved, or another version of it; differing settings are listed. By
     default the task that the recording names, with the recorded settings."""
     made_by: str | None = None
-    """A function that makes the Simulation or Env, as file.py:function, for one with
-    force models, sensors or an integrator."""
+    """A function that creates the Simulation or Env, as file.py:function; needed if it
+    has force models, sensors or an integrator."""
     pictures: Annotated[PictureOptions, tyro.conf.OmitArgPrefixes] = field(
         default_factory=PictureOptions
     )
@@ -52,7 +52,7 @@ class ReplayCommand:
     debug: Debug = False
 
     def execute(self) -> Answer:
-        """Run the command; return what differs."""
+        """Run the command; return the differences."""
         from simstate.data.replay import made_by, replay
 
         self.pictures.check()

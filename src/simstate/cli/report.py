@@ -1,4 +1,4 @@
-"""`simstate report`: versions and machine, and a model, ready to paste."""
+"""`simstate report`: versions, machine and model, to paste into a bug report."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _VARIABLES = ("SIMSTATE_", "MUJOCO_", "WARP_", "OMP_", "CUDA_VISIBLE_DEVICES")
 
 @dataclass
 class ReportCommand:
-    """Print versions, machine and engine, and what a model holds, for a bug report.
+    """Print versions, machine, engine and the contents of a model, for a bug report.
 
-    Nothing is sent anywhere; no path and no name of a person or machine is in it.
+    Nothing is sent. The report contains no paths and no names of users or machines.
 
     Example: simstate report quadruped
     """
@@ -36,7 +36,7 @@ class ReportCommand:
     debug: Debug = False
 
     def execute(self) -> Answer:
-        """Run the command; what it found."""
+        """Run the command; return the report."""
         from simstate.cli.inspection import inspect_scene
 
         facts = machine()
@@ -76,10 +76,10 @@ def machine() -> dict[str, Any]:
 
 
 def packages() -> dict[str, str]:
-    """The installed versions of simstate and of what it may use, by name."""
+    """Return the installed versions of simstate and its dependencies, by name."""
     lines = ["simstate", "mujoco-core", *(requires("simstate") or [])]
-    # A requirement: the name, then extras, versions or markers.
+    # A requirement is a name, then extras, versions or markers.
     names = (re.split(r"[\s\[;<>=!~(]", line.strip(), maxsplit=1)[0] for line in lines)
     found = installed_versions(names)
-    del found["python"]  # which is among the facts
+    del found["python"]  # `machine` has it
     return found

@@ -54,7 +54,7 @@ ENVS = 256
 class RunCommand:
     """Simulate a model or a task in many worlds; record it, film it, check the laws.
 
-    Example: simstate run quadruped --envs 64 --seconds 2 --plot run.png --film run.mp4
+    Example: simstate run quadruped --envs 16 --seconds 1 --plot run.png --film run.mp4
     """
 
     what: Ran = "quadruped"
@@ -62,25 +62,25 @@ class RunCommand:
     """Number of worlds; by default 256, or those of --snapshot."""
     seconds: Seconds = 5.0
     noise: float | None = None
-    """Spread of the random joint velocities with which the worlds of a model start
-    [rad/s or m/s]; by default 0.1, and 0 with --snapshot."""
+    """Standard deviation of the initial joint velocities of a model [rad/s or m/s]; by
+    default 0.1, and 0 with --snapshot."""
     snapshot: Path | None = None
     """Start in the states of this snapshot of the model."""
     policy: Path | None = None
     """Policy that acts in the task: the folder of a run, a checkpoint or an .onnx file;
     without one all actions are zero."""
     integrator: str | None = None
-    """Step by this scheme, and report what it conserves and its order: euler, heun,
+    """Step with this scheme, and report its order and conservation errors: euler, heun,
     midpoint, rk4, bs32, rkf45, dp54, rkf78, dop853, or mujoco for MuJoCo's own."""
     attitude: Literal["lie", "high_order", "manifold"] | None = None
     """Method by which --integrator advances orientations; by default lie."""
     timestep: float | None = None
-    """Time step of a model [s]; by default the model's own."""
+    """Time step of a model [s]; by default that of its file."""
     tolerance: float | None = None
     """Absolute and relative tolerance of an adaptive --integrator."""
     gravity: bool = False
-    """Keep the model's gravity in the report on --integrator; without it momentum is
-    conserved."""
+    """Keep gravity in the report on --integrator; it is removed by default, so that
+    momentum is conserved."""
     record: Path | None = None
     """Record the run in a .simrec file, which `simstate replay` re-runs."""
     quantities: tuple[str, ...] = ("joint_pos", "joint_vel")
@@ -91,14 +91,14 @@ class RunCommand:
     """Simulated time between two recorded snapshots, from which a replay can start
     [s]."""
     plot: Path | None = None
-    """Draw one world's joints and root link over time, and the drifts of --integrator:
+    """Plot one world's joints and root link over time, and the drifts of --integrator:
     a .png, .svg or .pdf file."""
     save: Path | None = None
-    """Save the worlds at the end as a snapshot in this .npz file; see `diff`."""
+    """Save the final states as a snapshot in this .npz file; see `simstate diff`."""
     world: int = 0
     """The world that tables and plots show."""
     check: bool = True
-    """Leave out the check of the laws on a model."""
+    """Do not check the laws on a model."""
     all: bool = False
     """Print all quantities and joints of one world, and each law."""
     pictures: Annotated[PictureOptions, tyro.conf.OmitArgPrefixes] = field(
@@ -111,7 +111,7 @@ class RunCommand:
     debug: Debug = False
 
     def execute(self) -> Answer:
-        """Run the command, which prints as it goes; return what it found."""
+        """Run the command and print its results; return them."""
         self._check_options()
         out = Console(quiet=True) if self.json else console()
         worlds = self._worlds()
@@ -125,7 +125,7 @@ class RunCommand:
         return Answer(run.facts(), [], run.code)
 
     def _check_options(self) -> None:
-        """Raise, before anything is loaded, for outputs that cannot be written."""
+        """Raise if options conflict or an output cannot be written."""
         from simstate.base.checks import number, whole_number
 
         check_plot("--plot", self.plot)
@@ -153,7 +153,7 @@ class RunCommand:
 
     @cached_property
     def study(self) -> SchemeStudy | None:
-        """The measurement of --integrator, if there is one."""
+        """The measurement of --integrator on a model, or None."""
         if self.integrator is None or not self.is_model:
             return None
         speed = 1.0 if self.noise is None else self.noise
@@ -179,13 +179,13 @@ class RunCommand:
             if any(value is not None for value in given):
                 raise InvalidInputError(
                     "--integrator, --timestep and --every are for models, and "
-                    f"{self.what!r} is a task or a policy: leave them out."
+                    f"{self.what!r} is a task or a policy: omit them."
                 )
             return TaskWorlds(*self._viewed().task())
         if self.policy is not None:
             raise InvalidInputError(
-                f"--policy acts in a task, and {self.what!r} is none: `simstate tasks` "
-                "lists them."
+                f"--policy acts in a task, and {self.what!r} is not one: `simstate "
+                "tasks` lists the tasks."
             )
         scene = replace(scene_of(self.what), timestep=self.timestep)
         start = None if self.snapshot is None else Snapshot.load(self.snapshot)

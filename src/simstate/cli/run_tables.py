@@ -1,4 +1,4 @@
-"""Tables of one world at the end of `simstate run`."""
+"""Tables of one world that `simstate run` prints at the end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def quantity_values(entity: Entity, world: int) -> dict[str, Any]:
 
 
 def quantity_table(entity: Entity, world: int) -> Table:
-    """The entity's quantities in one world, each with its contract."""
+    """Return a table of the entity's quantities in one world, with contracts."""
     from simstate.world.worlds import worlds_of  # loads torch
 
     time = float(worlds_of(entity).read_field("time")[world])
@@ -41,7 +41,7 @@ def quantity_table(entity: Entity, world: int) -> Table:
 
 
 def joint_table(entity: Entity, world: int) -> Table:
-    """Position, velocity, acceleration and target of each joint in one world."""
+    """Return a table of each joint's state, target and actuator force in one world."""
     columns = (
         "joint_pos",
         "joint_vel",
@@ -59,7 +59,7 @@ def joint_table(entity: Entity, world: int) -> Table:
 
 
 def format_value(value: Tensor) -> str:
-    """A few numbers in full; of many, the first row and the shape."""
+    """Return up to seven values as text; of a matrix, the first row and the shape."""
     if value.ndim > 1:
         sizes = "×".join(str(size) for size in value.shape)
         return f"{format_value(value[0])}, … ({sizes})"

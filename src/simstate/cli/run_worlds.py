@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from simstate.view import Course
 
 STEPS_AT_ONCE = 4
-"""Time steps of a model in one call, where nothing looks at each of them."""
+"""Time steps of a model in one call, unless each of them is recorded."""
 
 
 class RunWorlds(ABC):
-    """Worlds with a course to draw and a way to record them."""
+    """Worlds that can be drawn, stepped and recorded."""
 
     course: Course
     sim: Simulation
 
     @property
     def entity(self) -> Entity:
-        """The entity that tables and plots show: the first."""
+        """The entity that tables and plots show: the first of the scene."""
         return next(iter(self.sim.scene.values()))
 
     @abstractmethod
     def advance(self, steps: int) -> int:
-        """Take at most this many steps of the course; return how many."""
+        """Take at most this many steps of the course; return the number taken."""
 
     @abstractmethod
     def record(
@@ -43,7 +43,7 @@ class RunWorlds(ABC):
 
 
 class ModelWorlds(RunWorlds):
-    """Worlds of a model, with the controls of their start."""
+    """Worlds of a model, which keep their initial controls."""
 
     def __init__(self, sim: Simulation) -> None:
         from simstate.view import Course
@@ -52,7 +52,7 @@ class ModelWorlds(RunWorlds):
         self._at_once = STEPS_AT_ONCE
 
     def advance(self, steps: int) -> int:
-        """Take some time steps."""
+        """Take several time steps in one call; one if they are recorded."""
         count = min(self._at_once, steps)
         self.sim.step(count)
         return count
@@ -86,7 +86,7 @@ class TaskWorlds(RunWorlds):
         self, path: Path, quantities: Sequence[str], every: float | None,
         snapshot_every: float,
     ) -> AbstractContextManager[Any]:  # fmt: skip
-        """Start a recording; quantities without an entity are of the first."""
+        """Start a recording; quantities without an entity are the first one's."""
         first = self.entity.name
         names = [name if "." in name else f"{first}.{name}" for name in quantities]
         return self._env.record(

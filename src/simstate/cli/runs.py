@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from simstate.train.run_records import RunRecord
 
 MOST_SETTINGS = 6
-"""Columns of settings that differ; --json has all of them."""
+"""Maximum number of columns of differing settings; --json has all of them."""
 
 
 @dataclass
@@ -37,14 +37,14 @@ class RunsCommand:
         tyro.conf.arg(metavar="FOLDER", help="Folders of runs, at any depth."),
     ] = (Path("runs"),)
     plot: Path | None = None
-    """Draw the curves into this image file."""
+    """Write the curves to this image file."""
     metric: str = "Train/mean_reward"
     """Metric of the curves: a name in progress.jsonl, as in TensorBoard."""
     json: Json = False
     debug: Debug = False
 
     def execute(self) -> Answer:
-        """Run the command; what it found."""
+        """Run the command; return the runs."""
         check_plot("--plot", self.plot)
         with needs("train"):
             from simstate.train.run_records import differences, draw_curves, find_runs
@@ -52,7 +52,7 @@ class RunsCommand:
         if not runs:
             shown = ", ".join(map(str, self.folders))
             raise InvalidInputError(
-                f"There is no run with a progress.jsonl in {shown}."
+                f"No run with a progress.jsonl in {shown}: name folders of runs."
             )
         differing = differences(runs)
         if self.plot is not None:
@@ -115,7 +115,7 @@ def _table(runs: list[RunRecord], differing: list[str]) -> Table:
 
 
 def _value(name: str, value: object) -> str:
-    """A setting; a task by its short name."""
+    """Return a setting as text; a task by its short name."""
     from simstate.env.task import label_of
 
     if value is None:

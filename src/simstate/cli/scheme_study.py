@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SchemeStudy:
-    """One world of a model, without ground, run by an integrator and measured."""
+    """Measurement of an integrator on one world of a model without ground."""
 
     model: str
     scheme: str
@@ -41,13 +41,13 @@ class SchemeStudy:
         if self.scheme == "mujoco":
             if self.tolerance is not None:
                 raise InvalidInputError(
-                    "MuJoCo's own stepper has fixed steps: leave out --tolerance, or "
-                    "choose an adaptive --integrator, such as dp54."
+                    "MuJoCo's own stepper has fixed steps: omit --tolerance, or choose "
+                    "an adaptive --integrator, such as dp54."
                 )
             if self.attitude is not None:
                 raise InvalidInputError(
-                    "MuJoCo's own stepper advances orientations in its own way: leave "
-                    "out --attitude, or choose another --integrator, such as rk4."
+                    "MuJoCo's own stepper has one way to advance orientations: omit "
+                    "--attitude, or choose another --integrator, such as rk4."
                 )
             return None
         options = (
@@ -61,9 +61,9 @@ class SchemeStudy:
     def _found(
         self,
     ) -> tuple[step.ConservationReport, step.ConservationReport, dict[str, float]]:
-        """The drifts, those of the scheme alone, and the parts of the energy change.
+        """The drifts, those due to the scheme, and the parts of the energy change.
 
-        Those of the scheme alone are of the same run without damping and actuation.
+        The drifts due to the scheme are those of a run without damping and actuation.
         """
         from simstate import step
         from simstate.simulation import Simulation
@@ -97,7 +97,7 @@ class SchemeStudy:
         )
 
     def _start(self, sim: Simulation) -> None:
-        """Random velocities, the same for the same seed."""
+        """Add random velocities, which depend only on the seed."""
         noise = sim.rng.normal(slice(None), sim.model.nv)
         sim.data.qvel[:] += self.speed * noise.to(sim.dtype)
 
@@ -112,7 +112,7 @@ class SchemeStudy:
         return found.to_dict() | {"energy": parts}
 
     def table(self) -> Table:
-        """Return the drift of each conserved quantity, and the orders."""
+        """Return a table of the drift of each conserved quantity, and the orders."""
         found, _, parts = self._found
         free = "ground" if self.gravity else "ground and gravity"
         title = f"{found.scheme}, {found.timestep:g} s: one world without {free}"

@@ -1,4 +1,4 @@
-"""`simstate share`: a recording as one page for a browser."""
+"""`simstate share`: write a recording as one HTML page."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from simstate.cli.options import Debug, Json, check_writable
 class ShareCommand:
     """Write a recording as one HTML page: scene, timeline, plots and provenance.
 
-    The page needs no server and no network. Its scene comes from the recorded steps,
-    taken again as by `simstate replay`.
+    The page needs no server and no network. Its scene comes from a re-run of the
+    recorded steps, as by `simstate replay`.
 
     Example: simstate share run.simrec --out run.html
     """
@@ -33,8 +33,8 @@ class ShareCommand:
     fps: float = 30.0
     """Frames of the scene per second of simulated time."""
     made_by: str | None = None
-    """A function that makes the Simulation or Env, as file.py:function, for one with
-    force models, sensors or an integrator."""
+    """A function that creates the Simulation or Env, as file.py:function; needed if it
+    has force models, sensors or an integrator."""
     json: Json = False
     debug: Debug = False
 

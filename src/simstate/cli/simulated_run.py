@@ -1,4 +1,4 @@
-"""One run of `simstate run`: the steps, then what is printed and written about them."""
+"""One run of `simstate run`: the steps, then the printed report and the files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class SimulatedRun:
-    """One run: the steps, then what is printed and written about them."""
+    """One run: the steps, then the printed report and the files."""
 
     def __init__(self, options: RunCommand, worlds: RunWorlds, out: Console) -> None:
         self.options, self.worlds, self.sim, self.out = (
@@ -91,7 +91,7 @@ class SimulatedRun:
                     )
                 )
             self._step(drawings)
-        if options.is_model:  # machines are not equally fast always
+        if options.is_model:  # before and after: the machine's speed may vary
             self.bare = (before + plain_rate(sim)) / 2.0
         self.written += drawings.lines
         if recorder is not None and options.record is not None:
@@ -113,7 +113,7 @@ class SimulatedRun:
                 advance(self.done / self.total, f"{self.rate:,.0f} world-steps/s")
 
     def report(self) -> None:
-        """Print what happened, and write the files that are made at the end."""
+        """Print the results, and write the plot and the snapshot."""
         out, options = self.out, self.options
         self._print_summary()
         if options.all or not self.finished:
@@ -183,12 +183,12 @@ class SimulatedRun:
         options = self.options
         what = escaped(shlex.quote(options.what))
         _say(self.out, f"Watch it in a browser: simstate view {what}")
-        more = "" if options.all else "; all numbers: add --all"
+        more = "" if options.all else "; all values: add --all"
         task = "TASK --help" if options.is_model else what
         _say(self.out, f"Train it: simstate tasks, simstate train {task}{more}")
 
     def facts(self) -> dict[str, Any]:
-        """Return what was found, for programs."""
+        """Return the results as JSON values."""
         options, sim = self.options, self.sim
         study = options.study if self.finished else None
         return {
@@ -220,7 +220,7 @@ def _recorded(path: Path, samples: int, options: RunCommand) -> str:
 
 
 def _say(out: Console, text: str) -> None:
-    """Print one line, however long."""
+    """Print one line without wrapping it."""
     out.print(text, highlight=False, soft_wrap=True)
 
 

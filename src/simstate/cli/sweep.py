@@ -1,4 +1,4 @@
-"""Several runs by one command: seeds and grids, with a summary table and a plot."""
+"""Several runs in one command: seeds and grids, with a summary table and a plot."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLOT = "summary.png"
 
 
 def sweep(command: TrainCommand, out: Console) -> int:
-    """Train each run after the other, then compare them; the exit code."""
+    """Train the runs one after the other, compare them; return the exit code."""
     from simstate.cli.train import new_folder
     from simstate.train.sweep_cells import grid_cells
 
@@ -33,7 +33,7 @@ def sweep(command: TrainCommand, out: Console) -> int:
     folder = command.run_dir
     if folder is None:
         if command.resume:
-            raise InvalidInputError("--resume of several runs needs their --run-dir.")
+            raise InvalidInputError("--resume of a sweep needs its folder, --run-dir.")
         folder = new_folder(base, "sweep_")
     runs_begun = _check_folders(folder, cells, command.resume)
     for k, cell in enumerate(cells):
@@ -46,7 +46,7 @@ def sweep(command: TrainCommand, out: Console) -> int:
 
 
 def _check_folders(folder: Path, cells: list[Cell], resume: bool) -> set[str]:
-    """Return the runs that have started, which only --resume continues."""
+    """Return the runs that have a checkpoint; raise if there are any to overwrite."""
     from simstate.train.checkpoint import check_unused, has_checkpoint
 
     begun = {c.name for c in cells if has_checkpoint(folder / c.name)}

@@ -1,7 +1,7 @@
 """Options of a task: every setting of its environment and training, by tyro.
 
-`simstate train TASK --help` shows them; what a task has is known when it is loaded, so
-the options are made for each.
+`simstate train TASK --help` lists them. The settings are known once a task is loaded,
+so the options are created for each task.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 _SECTIONS = {
     "env": "The environment.",
     "env.scene": "The scene: entities, ground, physics.",
-    "env.observations": "What the policy and the critic see.",
-    "env.actions": "What actions do.",
+    "env.observations": "Observations of the policy and the critic.",
+    "env.actions": "Mapping of actions to controls.",
     "env.rewards": "Reward terms: per second, times their weight.",
-    "env.terminations": "What ends an episode.",
-    "env.events": "What changes worlds: resets, pushes, randomisation.",
-    "env.commands": "What is asked of the robot.",
+    "env.terminations": "Conditions that end an episode.",
+    "env.events": "Changes of worlds: resets, pushes, randomisation.",
+    "env.commands": "Commands to the robot.",
     "env.curricula": "Changes in the course of training.",
-    "train": "How the policy is trained, by PPO.",
+    "train": "Training of the policy.",
 }
 
 
@@ -64,17 +64,17 @@ def parse_command(
     prog: str,
     named: Iterable[str],
 ) -> Command:
-    """The command, with what was said of the settings that differs from what is.
+    """Parse a command line; the result has the settings whose values were changed.
 
-    `named` is what the command is about, to which the settings belong: with it the help
-    shows them, without it the command's own options alone.
+    `named` are the arguments that determine the settings. With them the help lists the
+    settings; without them it lists the command's options only.
     """
     if not settings:
         return tyro.cli(readable(kind), args=args, prog=prog)
     prog = " ".join([prog, *(name for name in named if not name.startswith("-"))])
     from simstate.env.settings import described
 
-    known = [each for setting in settings.values() for each in _sayable(setting)]
+    known = [each for setting in settings.values() for each in _settable(setting)]
     whole = _with_options(kind, known)
     parsed: Any = tyro.cli(whole, args=args, prog=prog)
     given = {
@@ -88,7 +88,7 @@ def parse_command(
 
 
 def _with_options(kind: type[Command], known: Iterable[Setting]) -> type[Any]:
-    """The command's class with a group of options for each section of settings."""
+    """Return the command's class with a group of options per section of settings."""
     groups: list[Any] = []
     for section, members in _grouped(known).items():
         group = make_dataclass(
@@ -123,7 +123,7 @@ _PLACEHOLDERS: dict[Any, str] = {
 
 
 def _metavar(hint: Any) -> str | None:
-    """Return the placeholder of values of a type; None: its choices."""
+    """Return the placeholder for values of a type; None: list its choices."""
     parts = [part for part in get_args(hint) if part is not type(None)]
     origin = get_origin(hint)
     if origin in (Union, UnionType):
@@ -135,19 +135,19 @@ def _metavar(hint: Any) -> str | None:
     return _PLACEHOLDERS.get(hint) or None
 
 
-def _sayable(setting: Setting) -> list[Setting]:
-    """The setting with its value as the annotation has it; none if they disagree."""
+def _settable(setting: Setting) -> list[Setting]:
+    """Return the setting with its value as annotated; [] if it does not match."""
     from simstate.env.setting_changes import fit
 
     try:
         value = fit(setting.path, setting.value, setting.hint)
-    except InvalidInputError:  # what stands there was not meant to be typed
+    except InvalidInputError:  # such a value cannot be typed
         return []
     return [dataclasses.replace(setting, value=value)]
 
 
 def _grouped(known: Iterable[Setting]) -> dict[str, list[Setting]]:
-    """The settings by section."""
+    """Return the settings by section."""
     groups: dict[str, list[Setting]] = {}
     for each in known:
         head = ".".join(each.path.split(".")[:2])

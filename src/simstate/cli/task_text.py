@@ -1,4 +1,4 @@
-"""The text of a new task file, from what its model has."""
+"""The text of a new task file, from the elements of its model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from simstate.cli.model_scene import check_moves, scene_of
 from simstate.scene.build import build_scene
 
 STEP_S = 0.02
-"""The time of an environment step that is aimed at [s]."""
+"""Target duration of an environment step [s]."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class _Facts:
     keyframe: str | None
     timestep: float
     floats: bool
-    """True if its root moves freely."""
+    """True if its root link has a free joint."""
     height: float
     """Initial height of the root link's origin [m]."""
     joints: bool
@@ -29,7 +29,7 @@ class _Facts:
 
 
 def task_text(file: str, source: str, model_code: str) -> str:
-    """A whole task file; `model_code` is the model as the file writes it."""
+    """Return the text of a task file; `model_code` is its expression for the model."""
     facts = _facts(source)
     parts = [
         _HEAD.format(name=file.removesuffix(".py"), file=file),
@@ -51,8 +51,8 @@ def _facts(source: str) -> _Facts:
     has_joints = len(index.joints) > 0
     if not has_joints and not len(index.controls):
         raise ModelError(
-            f"The model {source!r} has neither joints nor actuators that a task could "
-            "act on: add actuators to it."
+            f"The model {source!r} has neither 1-DoF joints nor actuators, so a task "
+            "cannot act on it: add actuators."
         )
     floats = index.base == "free"
     height = float(built.default.qpos[2]) if floats else 0.0
@@ -67,16 +67,16 @@ def _facts(source: str) -> _Facts:
     )
 
 
-_HEAD = '''"""{name}: what it is about, in one line.
+_HEAD = '''"""{name}: a summary of the task in one line.
 
-    simstate train {file}        # learns, into runs/{name}/…
-    simstate play runs/{name}/…        # what it has learned
+    simstate train {file}        # trains, into runs/{name}/…
+    simstate play runs/{name}/…        # evaluates the policy
 """
 '''
 
 _TRAIN = '''
 def train_cfg() -> TrainCfg:
-    """How it is trained: every number is an option, too (--train.learning-rate …)."""
+    """Return the training settings; all are options (--train.learning-rate 1e-4)."""
     return TrainCfg(num_envs=512, iterations=200, steps_per_env=24)
 '''
 
@@ -118,19 +118,19 @@ def _functions(facts: _Facts) -> str:
     if facts.floats:
         return '''
 def forward(env: Env) -> Tensor:
-    """Velocity along its own x [m/s]: a number for each world; (num_envs,)."""
+    """Return the root link's velocity along its own x axis [m/s]; (num_envs,)."""
     return env.scene["robot"].data.root_link_lin_vel_b[:, 0]
 '''
     return '''
 def stillness(env: Env) -> Tensor:
-    """1 at rest, less when something moves: a number for each world; (num_envs,)."""
+    """Return 1 at rest, and less the faster the joints move; (num_envs,)."""
     speed = env.sim.data.qvel.square().sum(-1)
     return 1.0 / (1.0 + speed)
 '''
 
 
 def _action(facts: _Facts) -> tuple[str, str]:
-    """The class of the action, and how it is made."""
+    """Return the class of the action, and the code that creates it."""
     if facts.position_servos:
         made = "JointPositionActionCfg(scale=0.5)  # about the default pose [rad or m]"
         return "JointPositionActionCfg", made
@@ -153,7 +153,7 @@ def _env_cfg(facts: _Facts) -> str:
     lines = [
         "",
         "def env_cfg() -> EnvCfg:",
-        '    """The task; all numbers are options, too (--env.decimation 2)."""',
+        '    """Return the task; all settings are options (--env.decimation 2)."""',
         "    return EnvCfg(",
         "        scene=SceneCfg(",
         "            entities={",
@@ -161,10 +161,10 @@ def _env_cfg(facts: _Facts) -> str:
         *(f"                    {part}," for part in entity),
         "                )",
         "            },",
-        "            ground=None,  # a plane, if it floats and brings no floor",
+        "            ground=None,  # adds a plane if it floats and has no floor",
         f"            timestep={facts.timestep:g},  # of physics [s]",
         "        ),",
-        f"        decimation={decimation},  # physics steps for each of the policy's",
+        f"        decimation={decimation},  # physics steps per environment step",
         "        episode_length_s=10.0,",
         f'        actions={{"act": {_action(facts)[1].replace("  #", "},  #", 1)}',
         "        observations={",

@@ -1,4 +1,4 @@
-"""`simstate tasks`: what can be trained."""
+"""`simstate tasks`: list the tasks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from simstate.cli.options import Debug, Json
 
 @dataclass
 class TasksCommand:
-    """List the tasks and what each is about; your own, too, if you name them.
+    """List the tasks with their descriptions; your own, too, if you name them.
 
     Example: simstate tasks --json
     """
@@ -26,15 +26,15 @@ class TasksCommand:
         tyro.conf.Positional,
         tyro.conf.arg(
             metavar="TASK",
-            help="Files or functions; by default all that have a name: those that "
-            "ship, and those that installed packages offer.",
+            help="Files or functions; by default all named tasks: the bundled ones "
+            "and those of installed packages.",
         ),
     ] = ()
     json: Json = False
     debug: Debug = False
 
     def execute(self) -> Answer:
-        """Run the command; what it found."""
+        """Run the command; return the tasks."""
         from simstate.env import tasks
 
         facts = [_facts(name) for name in self.tasks or tasks.names()]
@@ -58,7 +58,7 @@ def _facts(reference: str) -> dict[str, Any]:
 
 def _table(facts: list[dict[str, Any]]) -> Table:
     table = new_table("Tasks: simstate train NAME")
-    for header in ("name", "what it is about", "trained policy"):
+    for header in ("name", "description", "trained policy"):
         table.add_column(header, no_wrap=header == "name")
     for header in ("core-seconds", "episode [s]", "worlds", "updates"):
         table.add_column(escaped(header), justify="right")

@@ -1,4 +1,4 @@
-"""`simstate train`: learn a task, in a folder that a kill does not lose."""
+"""`simstate train`: train a policy, in a folder from which a killed run resumes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 RUNS = Path("runs")
 """Default folder of runs."""
-_SAID_ELSEWHERE = ("train.num_envs", "train.iterations")
+_SHORTENED = ("train.num_envs", "train.iterations")
 """Settings with shorter options: --envs and --iterations."""
 _OUTPUT = ("save_every", "keep", "logger", "video_every")
 
@@ -41,26 +41,26 @@ TaskArgument = Annotated[
     tyro.conf.arg(
         metavar="TASK",
         help="A .py file of your own, package.module:function, or a name that "
-        "`simstate tasks` lists. --resume and --config know it by themselves.",
+        "`simstate tasks` lists. Not needed with --config, or --resume --run-dir.",
     ),
 ]
 
 
 @dataclass(kw_only=True)
 class TrainCommand(TaskCommand):
-    """Train a policy; checkpoints, logs, an ONNX file.
+    """Train a policy; write checkpoints, logs and an ONNX file.
 
-    All settings of a task are options: simstate train TASK --help shows them.
+    All settings of a task are options: simstate train TASK --help lists them.
 
     Example: simstate train Quadruped-Velocity --run-dir runs/walk
     """
 
     task: TaskArgument = ""
     run_dir: Path | None = None
-    """Folder of the run; by default a new one in runs/TASK, or the newest there with
-    --resume."""
+    """Folder of the run; by default a new one in runs/TASK or, with --resume, the
+    newest one there."""
     resume: bool = False
-    """Continue from the run's latest checkpoint, exactly."""
+    """Continue from the run's latest checkpoint; the result is as without a break."""
     config: Path | None = None
     """A run.json, or the folder of a run: train with the same settings."""
     start_from: Path | None = None
@@ -72,11 +72,11 @@ class TrainCommand(TaskCommand):
     envs: int | None = None
     """Number of worlds; by default the task's."""
     iterations: int | None = None
-    """Updates of the policy in all; by default the task's."""
+    """Total number of updates of the policy; by default the task's."""
     seed: int | None = None
-    """Seed of all that is random; by default 0."""
+    """Seed of everything random; by default 0."""
     seeds: tuple[int, ...] = ()
-    """Train once with each of these seeds, each in a folder, and compare them."""
+    """Train once with each of these seeds, in separate folders, and compare them."""
     grid: tuple[str, ...] = ()
     """Train with all combinations of values, such as env.rewards.track.weight=1,2."""
     without: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ class TrainCommand(TaskCommand):
     parameters: Path | None = None
     """A fit.json of `simstate identify`: each world draws its parameters from it."""
     engine: Literal["native", "warp"] | None = None
-    """CPU threads in float64, which is the default, or MuJoCo Warp in float32."""
+    """CPU threads in float64 (the default), or MuJoCo Warp in float32."""
     device: str | None = None
     """Device of physics and learning: "cpu" by default; "cuda" needs --engine warp."""
     save_every: int | None = None
@@ -93,13 +93,13 @@ class TrainCommand(TaskCommand):
     """Number of checkpoints to keep, the latest; by default all."""
     logger: Literal["tensorboard", "wandb", "none"] | None = None
     """Logger of curves, in addition to progress.jsonl; by default TensorBoard. Weights
-    & Biases writes offline, unless it has a key."""
+    & Biases writes offline unless an API key is set."""
     video_every: int | None = None
     """Updates between two videos of four worlds; by default none are made."""
     export: bool = True
     """Do not write the policy as policy.onnx at the end."""
     profile: bool = False
-    """Print where the core-seconds went: CPU time of all threads, by part."""
+    """Print the CPU time of all threads, by part of the training."""
     view: bool = False
     """Show some of the worlds in a browser during training; this takes a few percent of
     the time while a client is connected."""
@@ -111,7 +111,7 @@ class TrainCommand(TaskCommand):
 
     @staticmethod
     def parse(args: list[str]) -> TrainCommand:
-        """The command of a command line, with the options of its task."""
+        """Parse a command line, with the options of its task."""
         base = None
         if not _is_help_alone(args):
             with needs("train"):
@@ -122,18 +122,18 @@ class TrainCommand(TaskCommand):
 
             settings = settings_of(base.env_cfg(), "env")
             settings |= settings_of(base.train, "train")
-        options = {k: v for k, v in settings.items() if k not in _SAID_ELSEWHERE}
+        options = {k: v for k, v in settings.items() if k not in _SHORTENED}
         return parse_command(TrainCommand, args, options, "simstate train", args[:1])
 
     def execute(self) -> Answer:
-        """Run the command, which prints as it goes; return the runs."""
+        """Run the command and print its progress; return facts about the runs."""
         check_folder("--run-dir", self.run_dir)
         with needs("train"):
             from simstate.train.training_run import TrainingRun
         out = PlainConsole(stderr=True) if self.json else console()
         if self.ray is not None and (self.seeds or self.grid or self.view):
             raise InvalidInputError(
-                "--ray trains one run: leave out --seeds, --grid and --view."
+                "--ray trains a single run: omit --seeds, --grid and --view."
             )
         if self.seeds or self.grid:
             from simstate.cli.sweep import sweep
@@ -155,7 +155,7 @@ class TrainCommand(TaskCommand):
         return []
 
     def train(self, run: TrainingRun, out: Console) -> int:
-        """Train to the end, or to Ctrl-C; the exit code."""
+        """Train to the end, or to Ctrl-C; return the exit code."""
         finished = self._learn(run, out)
         policy = run.run_dir / "policy.onnx"
         self.trained.append({
@@ -179,7 +179,7 @@ class TrainCommand(TaskCommand):
         return 0
 
     def run_cfg(self) -> RunCfg:
-        """The run that the command asks for."""
+        """Return the configuration of the requested run."""
         from simstate.train.run_cfg import RunCfg
         from simstate.train.run_file import read_run_file
 
@@ -219,16 +219,16 @@ class TrainCommand(TaskCommand):
 
         if self.parameters is None:
             return {}
-        FittedParameters.load(self.parameters)  # an error now, not in the run
+        FittedParameters.load(self.parameters)  # raises now, not during the run
         return {"parameters": str(self.parameters.resolve())}
 
     def _given(self, *names: str) -> dict[str, Any]:
-        """The options that were said."""
+        """Return the options that were given."""
         values = {name: getattr(self, name) for name in names}
         return {name: value for name, value in values.items() if value is not None}
 
     def _new(self) -> tuple[RunCfg, Path]:
-        """A new run and its folder; an old one is not written over."""
+        """Return a new run and its folder; raise if the folder holds a run."""
         from simstate.train.checkpoint import check_unused
 
         cfg = self.run_cfg()
@@ -242,7 +242,7 @@ class TrainCommand(TaskCommand):
         from simstate.train.training_run import TrainingRun
 
         if self.run_dir is None and not self.task:
-            raise InvalidInputError("--resume needs a task, or the run by --run-dir.")
+            raise InvalidInputError("--resume needs a task, or a run's --run-dir.")
         folder = self.run_dir or newest_run(RUNS / tasks.find(self.task).label)
         run = TrainingRun.resume(folder, self.task or None, make)
         self._check_same(run.cfg)
@@ -252,10 +252,10 @@ class TrainCommand(TaskCommand):
         return run
 
     def _check_same(self, cfg: RunCfg) -> None:
-        """Raise where the command asks for other settings than the run had."""
+        """Raise if the command changes settings of the run."""
         from simstate.env import tasks
 
-        asked = {
+        requested = {
             "task": tasks.find(self.task).reference if self.task else None,
             "envs": self.envs,
             "seed": self.seed,
@@ -269,28 +269,22 @@ class TrainCommand(TaskCommand):
             "engine": cfg.engine,
             "device": cfg.device,
         }
-        for name, value in asked.items():
+        for name, value in requested.items():
             if value is not None and value != had[name]:
                 raise InvalidInputError(
-                    f"The run has {name} {had[name]!r}, the command asks for "
-                    f"{value!r}: a run resumes unchanged. Leave it out, or start a "
-                    "new run."
+                    f"The run has {name} {had[name]!r}, got {value!r}: a resumed run "
+                    "keeps its settings. Omit it, or start a new run."
                 )
-        if (
-            self.settings
-            or self.without
-            or self.config
-            or self.start_from
-            or self.teacher
-        ):
+        fixed = (self.config, self.start_from, self.teacher, self.parameters)
+        if self.settings or self.without or any(fixed):
             raise InvalidInputError(
-                "A run resumes with its own settings: --resume takes no settings and "
-                "no --start-from or --teacher. Leave them out, or start a new run with "
-                "--config and the settings."
+                "A resumed run keeps its settings: --resume takes no settings, "
+                "--without, --config, --start-from, --teacher or --parameters. Omit "
+                "them, or start a new run with --config and the settings."
             )
 
     def _learn(self, run: TrainingRun, out: Console) -> bool:
-        """Train to the end or to Ctrl-C; whether it was the end."""
+        """Train to the end or to Ctrl-C; return True at the end."""
         from simstate.train.checkpoint import BEST
         from simstate.train.interrupt import StopRequest
 
@@ -321,16 +315,16 @@ class TrainCommand(TaskCommand):
         best = run.stopping
         if finished and run.iteration < total:
             out.print(
-                f"Ended early: the mean return has not risen above {best.best:.4g}, "
-                f"reached after {best.iteration} updates, for {best.patience}. "
+                f"Stopped early: the mean return has not exceeded {best.best:.4g}, "
+                f"reached after {best.iteration} updates, for {best.patience} updates. "
                 f"{run.run_dir / BEST} has the policy.",
                 markup=False,
                 soft_wrap=True,
             )
         if finished:
             out.print(
-                f"{run.iteration} updates are done, in {seconds:.0f} s of this call; "
-                f"{time.process_time():.1f} core-seconds since its start."
+                f"Finished {run.iteration} updates; this call took {seconds:.0f} s, "
+                f"its process {time.process_time():.1f} core-seconds."
             )
         if self.profile:
             out.print(_profile(run.core_seconds.table()))
@@ -374,7 +368,7 @@ def _profile(spent: dict[str, float]) -> Table:
 
 
 def new_folder(cfg: RunCfg, prefix: str = "") -> Path:
-    """A folder for a run that was given none, named by the time."""
+    """Return the default folder of a new run, named after the current time."""
     return RUNS / cfg.find_task().label / time.strftime(f"{prefix}%Y-%m-%d_%H-%M-%S")
 
 
@@ -383,7 +377,7 @@ def _is_help_alone(args: list[str]) -> bool:
 
 
 def _base(args: list[str]) -> RunCfg | None:
-    """The run whose settings become options: of --config, or the task's own."""
+    """Return the run whose settings become options: that of --config, or the task's."""
     from simstate.train.run_cfg import RunCfg
     from simstate.train.run_file import read_run_file
 

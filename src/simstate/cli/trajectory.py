@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from simstate.step import ConservationReport
 
 MOST_SAMPLES = 2000
-"""More than a figure has pixels across."""
+"""Maximum number of samples; more than the width of a figure in pixels."""
 
 
 class Trajectory:
@@ -43,7 +43,7 @@ class Trajectory:
         self.record(0)
 
     def record(self, step: int) -> None:
-        """Keep the present state, if another sample is due."""
+        """Record the current state if a sample is due."""
         if step < self._next:
             return
         self._next = step + self._every
@@ -59,7 +59,7 @@ class Trajectory:
         return self["time"]
 
     def __getitem__(self, name: str) -> Tensor:
-        """A quantity over time; (samples, 1, …)."""
+        """Return a quantity over time; (samples, 1, …)."""
         return torch.stack([sample[name] for sample in self._samples])
 
     def draw(

@@ -1,4 +1,4 @@
-"""`simstate view`: a model, a recording, a task or a policy in the browser."""
+"""`simstate view`: show a model, a recording, a task or a policy in the browser."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class ViewCommand:
-    """Show a model, a recording, a task or a policy in the browser, and act on it.
+    """Show a model, a recording, a task or a policy in the browser, and control it.
 
-    The page plays, pauses, steps, goes back and resets; it draws frames, velocities,
-    contacts and forces, plots any quantity, and shows the meaning of each value. A
-    recording has a timeline with resets, divergences and events marked.
+    The page plays, pauses, steps, rewinds and resets; it draws frames, velocities,
+    contacts and forces, plots any quantity, and shows the meaning of each value. The
+    timeline of a recording marks resets, divergences and events.
 
     Example: simstate view quadruped
     """
@@ -39,12 +39,12 @@ class ViewCommand:
     same worlds on an engine (native, warp) or in a simulator (drake, mjx, newton),
     given the same inputs."""
     made_by: str | None = None
-    """A function that makes the worlds of a recording, as file.py:function, for one
-    with force models, sensors or an integrator."""
+    """A function that creates the worlds of a recording, as file.py:function; needed if
+    they have force models, sensors or an integrator."""
     envs: int | None = None
-    """Number of worlds; by default 1, the snapshot's, or 16 of a task."""
+    """Number of worlds; by default 1, that of the snapshot, or 16 for a task."""
     noise: float = 0.0
-    """Spread of random joint velocities at the start of a model [rad/s or m/s]."""
+    """Standard deviation of the initial joint velocities of a model [rad/s or m/s]."""
     paused: bool = False
     """Start paused."""
     seconds: float | None = None
@@ -52,9 +52,9 @@ class ViewCommand:
     open: bool = False
     """Open the page in this machine's browser."""
     host: str = "127.0.0.1"
-    """The interface to listen on."""
+    """Address of the network interface to listen on."""
     port: int = 8080
-    """The first port to try; 0: any that is free."""
+    """The first port to try; 0: any free port."""
     token: str | None = None
     """The token that the address must contain; by default a random one."""
     seed: Seed = 0
@@ -63,7 +63,7 @@ class ViewCommand:
     debug: Debug = False
 
     def execute(self) -> int:
-        """Run the command; the exit code."""
+        """Run the command; return the exit code."""
         from simstate.base.checks import number
 
         if self.seconds is not None:
@@ -79,7 +79,7 @@ class ViewCommand:
             return self._show(viewed, course)
 
     def _show(self, viewed: Viewed, course: Course) -> int:
-        """Play until the time is up or Ctrl-C."""
+        """Play until the time is over or Ctrl-C is pressed."""
         with needs("view"):
             from simstate.view.viewer import Viewer
         is_file = viewed.is_model() and self.compare is None
@@ -93,7 +93,7 @@ class ViewCommand:
             reload=viewed.model_course if is_file else None,
         ) as viewer:
             console().print(
-                f"{self.what}: {viewer.url} (Ctrl-C ends it)", markup=False,
+                f"{self.what}: {viewer.url} (Ctrl-C stops it)", markup=False,
                 highlight=False, soft_wrap=True,
             )  # fmt: skip
             if self.open:
