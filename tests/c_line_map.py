@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.line_map import cpu_seconds
 
 ROOT = Path(__file__).parent.parent
 FLAGS = "-O0 -g -fsanitize-coverage=trace-pc"
@@ -101,7 +102,7 @@ def _names(path: Path) -> dict[str, str]:
 
 
 class Recorder:
-    """Records the lines of C that each test runs, and its time."""
+    """Records the lines of C that each test runs, and its CPU time."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -123,7 +124,9 @@ class Recorder:
         """Record what a test and its fixtures run under the test's name."""
         for library in self._libraries:
             library.clear()
+        self._seconds[item.nodeid] -= cpu_seconds()
         result = yield
+        self._seconds[item.nodeid] += cpu_seconds()
         lines = {
             f: lines for one in self._libraries for f, lines in one.lines().items()
         }
@@ -131,8 +134,8 @@ class Recorder:
         return result
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add up the time of a test that passes."""
-        self._seconds[report.nodeid] += report.duration if report.passed else 1e9
+        """Leave out a test that does not pass."""
+        self._seconds[report.nodeid] += 0.0 if report.passed else 1e9
 
     def pytest_sessionfinish(self) -> None:
         """Write the map: for each test its seconds and its lines by file."""

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
+
+# Several processes test at once: on shared cores, a thread of torch that spins delays
+# the thread that it waits for. OpenMP reads this when torch is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import mujoco
 import numpy as np
@@ -102,6 +108,17 @@ def pytest_ignore_collect(
     if not config.option.markexpr.startswith("fast") or collection_path.suffix != ".py":
         return None
     return None if "mark.fast" in collection_path.read_text() else True
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is loaded by now out of garbage collections, which come sooner then.
+
+    Simulations are in reference cycles: those of tests that have ended would take
+    gigabytes.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.collect()  # the size of the heap after this one decides when the next is due
 
 
 @pytest.fixture(params=["native", "warp"])

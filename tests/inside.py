@@ -206,7 +206,7 @@ def steps_in_core(sim: Simulation) -> bool:
 
 def forget_core() -> None:
     """Forget if the compiled core is available, so that it is looked up again."""
-    compiled_core._joined.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    compiled_core._link_failure.cache_clear()  # pyright: ignore[reportPrivateUsage]
 
 
 def library_path() -> Path:
@@ -856,7 +856,7 @@ def use_core(path: Path) -> None:
     core = module_from_spec(spec)
     spec.loader.exec_module(core)
     sys.modules[name] = core
-    compiled_core._joined.cache_clear()
+    compiled_core._link_failure.cache_clear()
     draws._compiled.cache_clear()
     compiled_core.module().refuse_by(forks.refusal)
 

@@ -22,7 +22,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "simstate"
 
 
 class Recorder:
-    """Records the lines of the package that each test runs, and its time."""
+    """Records the lines of the package that each test runs, and its CPU time."""
 
     def __init__(self, path: str) -> None:
         import coverage
@@ -41,13 +41,15 @@ class Recorder:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """Record what a test and its fixtures run under the test's name."""
         self._coverage.switch_context(item.nodeid)
+        self._seconds[item.nodeid] -= cpu_seconds()
         result = yield
+        self._seconds[item.nodeid] += cpu_seconds()
         self._coverage.switch_context("")
         return result
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add up the time of a test that passes."""
-        self._seconds[report.nodeid] += report.duration if report.passed else 1e9
+        """Leave out a test that does not pass."""
+        self._seconds[report.nodeid] += 0.0 if report.passed else 1e9
 
     def pytest_sessionfinish(self) -> None:
         """Write the map: for each test its seconds and its lines by file."""
@@ -67,6 +69,11 @@ class Recorder:
         found = {test: [self._seconds[test], lines[test]] for test in lines}
         Path(self._path).parent.mkdir(parents=True, exist_ok=True)
         Path(self._path).write_text(json.dumps(found))
+
+
+def cpu_seconds() -> float:
+    """Return the CPU time of this process and of its children that have ended."""
+    return sum(os.times()[:4])
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -101,7 +101,7 @@ def test_a_negative_seed_has_one_answer(args, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(args) == 1
     said = capsys.readouterr()
-    assert "seed must be a whole number ≥ 0, got -5" in said.out + said.err
+    assert "seed must be an integer ≥ 0, got -5" in said.out + said.err
     assert list(tmp_path.iterdir()) == []
 
 

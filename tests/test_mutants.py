@@ -2,12 +2,13 @@
 
 import ctypes
 import importlib.util
+import subprocess
 import sys
 
 import pytest
 from tests.mistakes import mistakes
 from tests.mutant_compiler import Compiler
-from tests.mutant_session import replace
+from tests.mutant_session import Watch, replace
 from tests.mutants import FRONTS, PACKAGE, ROOT, SLIPS_OF_PEOPLE
 
 
@@ -107,3 +108,17 @@ def test_a_change_of_c_compiles_again_what_it_changes(tmp_path):
     assert compiler.library(path) is None  # the same code
     path.write_text("int twice(int x) { return 2 * y; }\n")
     assert compiler.library(path) is None  # no code
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [("while True: pass", "time"), ("import time; time.sleep(1.5)", "")],
+)
+def test_a_process_runs_out_of_cpu_time_not_of_time(code, expected):
+    process = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
+    watch, verdict = Watch(process.pid), ""
+    while watch.status() is None and not verdict:
+        verdict = watch.verdict("", 0.4)
+    if verdict:
+        watch.end()
+    assert verdict == expected

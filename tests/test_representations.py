@@ -12,6 +12,7 @@ import simstate
 from simstate import EntityCfg, InitialStateCfg, SceneCfg, Simulation
 from simstate.env import Env, tasks
 from simstate.record import Recording
+from simstate.state import diff
 
 
 class _Page(HTMLParser):
@@ -42,6 +43,8 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     entities = {"dog": EntityCfg(model="quadruped", init_state=home)}
     sim = Simulation(SceneCfg(entities=entities), num_envs=3)
     path: Path = tmp_path_factory.mktemp("recorded") / "a.simrec"
+    start = sim.snapshot()
+    history = sim.record(quantities=["dog.joint_vel"], every=0.005)
     with sim.record(path, quantities=["dog.joint_vel"]):
         sim.step(4)
         sim.step(2, env_ids=[1])
@@ -51,6 +54,8 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "EntityData": sim.scene["dog"].data,
         "Snapshot": sim.snapshot(),
         "Recording": Recording(path),
+        "History": history,
+        "Diff": diff(start, sim.snapshot()),
         "Env": Env(tasks.make_cfg("Cartpole-Balance"), num_envs=2),
     }
 
@@ -61,6 +66,8 @@ EXPECTED = {
     "EntityData": ["'dog'"],
     "Snapshot": ["3 worlds", "time 0.02 to 0.03 s"],
     "Recording": ["a.simrec", "3 worlds", "3 samples of 1 columns", "2 steps"],
+    "History": ["7 samples of 3 worlds: dog.joint_vel"],
+    "Diff": [" differences in 3 worlds, max_error="],
     "Env": ["2 × ", "action_dim=1"],
 }
 

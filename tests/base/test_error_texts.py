@@ -40,7 +40,7 @@ LONG = "x" * 99
         (
             lambda: whole_number("n", 2.5, 1),
             InvalidInputError,
-            ["n must be a whole number ≥ 1, got 2.5."],
+            ["n must be an integer ≥ 1, got 2.5."],
         ),
         (
             lambda: has_shape("it", np.zeros((3, 2)), (2, 3)),

@@ -201,7 +201,7 @@ BAD_IDS: list[tuple[Any, type[SimStateError], tuple[str, ...]]] = [
     ([0.0, 1.0], InvalidInputError, ("integers", "float64")),
     (torch.tensor([0.0]), InvalidInputError, ("integers", "float32")),
     (np.array([1j]), InvalidInputError, ("integers", "complex")),
-    ([[0, 1]], ShapeError, ("one-dimensional", "(1, 2)")),
+    ([[0, 1]], ShapeError, ("one-dimensional", "(1, 2)", "ids.flatten()")),
     (torch.zeros(2, 3, dtype=torch.int64), ShapeError, ("(2, 3)",)),
     (np.ones((6, 1), dtype=bool), ShapeError, ("(6, 1)",)),
     ([True, False], ShapeError, ("mask", "(6,)", "(2,)")),
@@ -241,7 +241,7 @@ BAD_JOINT_IDS: list[tuple[Any, type[SimStateError], tuple[str, ...]]] = [
     (np.array([0, 0]), InvalidInputError, ("unique", "repeated: 0")),
     ([0.0, 1.0], InvalidInputError, ("integers", "float64")),
     (torch.tensor([0.0]), InvalidInputError, ("integers", "float32")),
-    ([[0, 1]], ShapeError, ("one-dimensional", "(1, 2)")),
+    ([[0, 1]], ShapeError, ("one-dimensional", "(1, 2)", "ids.flatten()")),
     ([True, False, True], ShapeError, ("mask", "(2,)", "(3,)")),
     (torch.ones(6, dtype=torch.bool), ShapeError, ("mask", "(2,)", "(6,)")),
     (True, InvalidInputError, ("mask", "True")),
@@ -447,9 +447,9 @@ def test_everything_is_all_and_a_part_is_not() -> None:
 @pytest.mark.parametrize("ids", [[0, True], (True, 2), [False, 0, 1]])
 def test_ids_are_ints_or_a_mask_and_not_both(ids: Any) -> None:
     """NumPy would make ints of them."""
-    with raises(InvalidInputError, name="env ids") as caught:
+    with raises(InvalidInputError, name="env_ids") as caught:
         select(ids, 3, "env", torch.device("cpu"))
-    assert caught.value.name == "env ids"
+    assert caught.value.name == "env_ids"
 
 
 @pytest.mark.parametrize("ids", [slice(None), slice(0, 4), slice(-4, None), None])
@@ -471,5 +471,5 @@ def test_dimensions_of_values_of_any_kind(make: Any) -> None:
 
 
 def test_ids_without_values_are_refused() -> None:
-    with raises(InvalidInputError, name="env ids"):
+    with raises(InvalidInputError, name="env_ids"):
         select(torch.tensor([0], device="meta"), 3, "env", torch.device("cpu"))

@@ -9,9 +9,12 @@ import pytest
 import torch
 from tests.raised import raises
 
+from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.base import samples as drawing
-from simstate.base.errors import InvalidInputError
+from simstate.base.errors import InvalidInputError, UnknownNameError
 from simstate.base.extras import library, library_folder
+from simstate.base.samples import full_column_name
+from simstate.record import Recording
 
 
 class Kept:
@@ -121,3 +124,22 @@ def test_libraries_that_are_missing_are_named_with_their_extra():
             call("no_such_library", "view", "Pictures")
     assert library("json", "x", "y").dumps(1) == "1"
     assert (library_folder("mujoco", "x", "y") / "__init__.py").is_file()
+
+
+def test_a_column_is_found_without_its_entity():
+    known = ("a.pos", "b.pos", "b.vel", "qpos")
+    assert full_column_name("vel", known, "column") == "b.vel"
+    assert full_column_name("qpos", known, "column") == "qpos"
+    for name in ("pos", "acc"):
+        with raises(UnknownNameError, name=name):
+            full_column_name(name, known, "column")
+
+
+def test_all_samples_are_read_without_their_entity(tmp_path):
+    """A history in memory and a recording."""
+    sim = Simulation(SceneCfg(entities={"cart": EntityCfg(model="cartpole")}))
+    history = sim.record(quantities=["cart.joint_pos"], every=0.01)
+    with sim.record(tmp_path / "a.simrec", quantities=["cart.joint_pos"]):
+        sim.step(2)
+    recording = Recording(tmp_path / "a.simrec")
+    assert torch.equal(history["joint_pos"][-1], recording["joint_pos"][-1])

@@ -63,7 +63,7 @@ def test_a_selection_is_that_of_numpy(data):
 def test_ids_that_select_nothing_definite_are_rejected(ids):
     with pytest.raises(InvalidInputError) as caught:
         select(ids, 3, "env", CPU)
-    assert caught.value.name == "env ids"
+    assert caught.value.name == "env_ids"
 
 
 INDICES = (

@@ -80,7 +80,7 @@ def test_check_prints_json(capsys):
     [
         (["run", "nothing.xml"], "There is no model 'nothing.xml'"),
         (["run", "cube", "--seconds", "-1"], "--seconds must be > 0"),
-        (["run", "cube", "--envs", "0"], "--envs must be a whole number ≥ 1"),
+        (["run", "cube", "--envs", "0"], "--envs must be an integer ≥ 1"),
         (["run", "cube", "--envs", "2", "--world", "2"], "--world must be in [0, 2)"),
         (["run", "cube", "--device", "cuda"], "native engine runs on the CPU"),
     ],

@@ -202,7 +202,7 @@ def test_facts_of_a_whole_model(path, model):
     )
     text = summary("rich", found)
     assert "rich: free base" in text
-    assert f"{found['nstate']} numbers a world" in text
+    assert f"{found['nstate']} values per world" in text
     assert f"{found['nstate'] / 128:.1f} KiB" in text
     assert "gravity (0.1, 0.2, -9)" in text
     assert "keyframes  home" in text

@@ -116,9 +116,9 @@ def test_diff_refuses_files_that_it_cannot_read(saved, tmp_path, capsys):
     foreign = tmp_path / "foreign.npz"
     np.savez(foreign, x=np.zeros(3))
     for bad, expected in (
-        (cut, "is not a whole file of simstate"),
-        (text, "it is no .npz archive"),
-        (foreign, "is not a whole file of simstate"),
+        (cut, "is not a complete simstate file"),
+        (text, "it is not an .npz archive"),
+        (foreign, "is not a complete simstate file"),
         (tmp_path / "nothing.npz", "There is no file"),
         (tmp_path, "There is no file"),
     ):
@@ -135,7 +135,7 @@ def test_diff_refuses_two_models(saved, tmp_path, capsys):
     cube.snapshot().save(path)
     assert main(["diff", saved("a"), str(path)]) == 1
     message = " ".join(capsys.readouterr().err.split())
-    assert "are of two models" in message
+    assert "are of different models" in message
     assert "nq is 2 here, 7 there" in message
 
 
@@ -177,13 +177,13 @@ def test_bench_loop_does_the_same_steps():
     [
         (["bench", "cube", "--seconds", "0"], "--seconds must be > 0"),
         (["bench", "cube", "--envs"], "--envs needs at least one"),
-        (["bench", "cube", "--envs", "0"], "num_envs must be a whole number ≥ 1"),
-        (["run", "cube", "--plot", "x.nothing"], "not a kind of image"),
-        (["run", "cube", "--plot", "no/folder/x.png"], "there is no folder"),
-        (["run", "cube", "--save", "no/folder/x.npz"], "there is no folder"),
+        (["bench", "cube", "--envs", "0"], "num_envs must be an integer ≥ 1"),
+        (["run", "cube", "--plot", "x.nothing"], "supported image format"),
+        (["run", "cube", "--plot", "no/folder/x.png"], "does not exist"),
+        (["run", "cube", "--save", "no/folder/x.npz"], "does not exist"),
         (["run", "cube", "--save", "."], "is a folder"),
-        (["run", "cube", "--film", "x.png"], "name ends in .gif or .mp4"),
-        (["plot", "cube.simrec", "--out", "no/folder/x.png"], "there is no folder"),
+        (["run", "cube", "--film", "x.png"], ".gif or .mp4"),
+        (["plot", "cube.simrec", "--out", "no/folder/x.png"], "does not exist"),
     ],
 )
 def test_bad_options_are_reported_before_the_work(args, expected, capsys):

@@ -151,5 +151,5 @@ def test_targets_say_which_control_takes_them(tmp_path, capsys):
     ]
     assert main(["inspect", str(path)]) == 0
     printed = capsys.readouterr().out
-    assert "Targets of joints" in printed
+    assert "Joint targets" in printed
     assert re.search(r"(?m)^toe( +–){3} *$", printed)

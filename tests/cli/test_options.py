@@ -245,6 +245,15 @@ def test_after_ctrl_c_the_recording_holds_the_steps_so_far(tmp_path: Path):
         assert replay(found).is_same
 
 
+def test_ctrl_c_in_an_import_of_c_code_is_an_interrupt(monkeypatch, capsys):
+    def interrupted(_command):
+        raise ImportError("initialization failed") from KeyboardInterrupt()
+
+    monkeypatch.setattr(command_class("tasks"), "execute", interrupted)
+    assert main(["tasks"]) == 130
+    assert "interrupted" in capsys.readouterr().err
+
+
 @pytest.fixture
 def third_frame_interrupted(monkeypatch):
     """Ctrl-C comes while the third frame is drawn."""
@@ -310,7 +319,7 @@ def test_a_run_has_as_many_worlds_as_its_snapshot(tmp_path, capsys):
         (["cartpole", "--attitude", "lie"], "need --integrator"),
         (
             ["cartpole", "--integrator", "mujoco", "--attitude", "lie"],
-            "leave out --attitude",
+            "omit --attitude",
         ),
         (["Cartpole-Balance", "--every", "0.1"], "--every are for models"),
     ],

@@ -57,6 +57,9 @@ def test_a_file_trains_stops_resumes_plays_and_is_exported(folder, capsys, monke
     (told,) = json.loads(capsys.readouterr().out)
     assert told["description"].startswith("Swing: a pole of one's own")
     assert told["train"]["num_envs"] == 12
+    (folder / "swing.py").rename(elsewhere / "swing.py")
+    moved = ["train", "swing.py", "--resume", "--run-dir", "../part"]
+    assert main([*moved, "--iterations", "4", "--no-export"]) == 0
 
 
 def test_the_reward_remembers_and_is_reset(folder):
@@ -153,7 +156,7 @@ MISTAKES = {
         'RewardTermCfg(upright, weight="1")',
         "must be a finite number",
     ),
-    "range": ("(-0.3, 0.3)}", "(0.3, -0.3)}", "(least, greatest)"),
+    "range": ("(-0.3, 0.3)}", "(0.3, -0.3)}", "(minimum, maximum)"),
     "mode": ('mode="reset"', 'mode="rest"', "Did you mean 'reset'"),
     "scales": (
         "ObservationTermCfg(observations.joint_vel_rel, scale=0.1)",

@@ -55,20 +55,39 @@ REFUSED = {
     "view cartpole --made-by study.py": "--made-by is for recordings",
     "view cartpole --policy p.onnx": "'cartpole' is a model",
     "view now.npz": "simstate view MODEL --snapshot now.npz",
-    "view run.simrec --envs 3": "a recording has its own worlds",
-    "view run.simrec --noise 0.1": "a recording has its own worlds",
-    "view run.simrec --snapshot now.npz": "a recording has its own worlds",
+    "view run.simrec --envs 3": "a recording determines its worlds",
+    "view run.simrec --noise 0.1": "a recording determines its worlds",
+    "view run.simrec --snapshot now.npz": "a recording determines its worlds",
     "view Cartpole-Balance --noise 0.1": "'Cartpole-Balance' is a task or a policy",
     "view Cartpole-Balance --snapshot now.npz": "for models",
-    "view cartpole --envs 0": "--envs must be a whole number ≥ 1",
+    "view cartpole --envs 0": "--envs must be an integer ≥ 1",
     "new-task file.txt cartpole": "ends in .py",
-    "new-task study.py cartpole": "there already",
-    "new-task none/a.py cartpole": "no folder",
+    "new-task study.py cartpole": "study.py' exists",
+    "new-task none/a.py cartpole": "does not exist",
     "run cartpole --record a.simrec --seconds 0": "--seconds must be > 0",
-    "train --resume": "--resume needs a task, or the run by --run-dir",
-    "train Cartpole-Balance --ray local --seeds 1 2": "leave out --seeds",
+    "run cartpole --envs 0": "--envs must be an integer ≥ 1",
+    "run cartpole --attitude lie": "need --integrator",
+    "run cartpole --tolerance 1e-3": "need --integrator",
+    "run cartpole --gravity": "need --integrator",
+    "run run.simrec": "is a recording",
+    "run cartpole --picture a.jpg": "--picture writes a .png file",
+    "run cartpole --transparent": "needs --picture",
+    "run cartpole --transparent --film a.mp4": "needs --picture",
+    "run cartpole --film a.mp4 --seconds 0.039": "too short for a film",
+    "run still.xml": "nothing to simulate",
+    "new-task a.py still.xml": "nothing to simulate",
+    "play": "Name one policy",
+    "play Cartpole-Balance": "name the policy to play",
+    "play study.py": "name the policy to play",
+    "train Cartpole-Balance --ray local --view": "omit --seeds",
+    "train Cartpole-Balance --ray local --grid train.gamma=0.9,0.99": "omit",
+    "train Cartpole-Balance --grid train.gamma": "a setting and its values",
+    "train Cartpole-Balance --grid train.gamma=": "a setting and its values",
+    "train Cartpole-Balance --grid gamma=0.9,0.8": "a setting and its values",
+    "train --resume": "--resume needs a task, or a run's --run-dir",
+    "train Cartpole-Balance --ray local --seeds 1 2": "omit --seeds",
     "train Cartpole-Balance --seed 1 --seeds 1 2": "--seed is for one run",
-    "train Cartpole-Balance --resume --seeds 1 2": "needs their --run-dir",
+    "train Cartpole-Balance --resume --seeds 1 2": "needs its folder, --run-dir",
 }  # fmt: skip
 
 
@@ -97,14 +116,14 @@ def test_contacts_at_the_start_and_later(folder, capsys):
     np.testing.assert_allclose(found["force_of_the_world"], [0, 0, 19.62], rtol=1e-3)
     assert main(["contacts", "ball.xml", "--seconds", "0.5"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert re.search(r"weight of all that moves is 0.00 0.00 -19.62 N: (99.9|100.0) % "
-                     r"of it is carried", said)  # fmt: skip
+    assert re.search(r"all moving bodies is 0.00 0.00 -19.62 N: (99.9|100.0) % "
+                     r"of it is supported", said)  # fmt: skip
     (folder / "afloat.xml").write_text(
         "<mujoco><option gravity='0 0 0'/><worldbody><body><freejoint/>"
         "<geom size='0.1'/></body></worldbody></mujoco>"
     )
     assert main(["contacts", "afloat.xml"]) == 0
-    assert "carried" not in capsys.readouterr().out
+    assert "supported" not in capsys.readouterr().out
 
 
 def test_a_new_task_names_a_model_by_the_way_to_it(folder):

@@ -53,7 +53,7 @@ def test_a_run_that_starts_from_another_says_so_and_is_repeated(folder, capsys):
     assert "do not fit this run" in " ".join(capsys.readouterr().err.split())
     goes_on = ["--resume", "--run-dir", "later", "--start-from", "first"]
     assert train(*goes_on) == 1
-    assert "resumes with its own settings" in " ".join(capsys.readouterr().err.split())
+    assert "resumed run keeps its settings" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_run_is_repeated_from_its_file_bit_for_bit(folder, capsys):
@@ -161,7 +161,7 @@ def test_the_help_of_a_task_has_its_settings(folder, capsys, monkeypatch):
 @pytest.mark.parametrize("named", ["swing.py", "Cartpole-Balance"])
 def test_to_play_a_task_says_what_is_missing(folder, named, capsys):
     assert main(["play", named]) == 1
-    assert "What to play is missing" in capsys.readouterr().err
+    assert "name the policy to play" in capsys.readouterr().err
 
 
 def test_version(capsys):
@@ -171,7 +171,7 @@ def test_version(capsys):
 
 def test_runs_without_a_run_says_so(folder, capsys):
     assert main(["runs", "."]) == 1
-    assert "There is no run" in capsys.readouterr().err
+    assert "No run with a progress.jsonl" in capsys.readouterr().err
 
 
 def test_weights_and_biases_works_offline(folder, monkeypatch):

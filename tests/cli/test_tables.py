@@ -197,4 +197,4 @@ def test_a_policy_is_for_a_task(tmp_path, capsys):
     args = ["run", "cartpole", "--record", str(tmp_path / "a.simrec")]
     assert main([*args, "--policy", "p.onnx"]) == 1
     said = re.sub(r"\s+", " ", capsys.readouterr().err)
-    assert "--policy acts in a task, and 'cartpole' is none" in said
+    assert "--policy acts in a task, and 'cartpole' is not one" in said

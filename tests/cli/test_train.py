@@ -68,7 +68,7 @@ def test_profile_prints_where_the_core_seconds_went(tmp_path, capsys):
     assert {"physics", "update", "policy", "terms and resets"} <= set(spent)
     parts = sum(seconds for part, seconds in spent.items() if part != "all")
     assert parts == pytest.approx(spent["all"], abs=0.1 * len(spent))
-    assert any("core-seconds since its start" in line for line in lines)
+    assert any("core-seconds." in line for line in lines)
 
 
 def test_resume_goes_on_with_the_settings_of_the_run(run_dir, capsys):
@@ -117,8 +117,8 @@ def test_play_writes_an_mp4_and_prints_json(run_dir, tmp_path, capsys):
     ("args", "expected"),
     [
         (["train", "Cartpole-Balanc"], "Did you mean 'Cartpole-Balance'"),
-        (["train", TASK, "--envs", "0"], "num_envs must be a whole number ≥ 1"),
-        (["train", TASK, "--iterations", "0"], "iterations must be a whole number ≥ 1"),
+        (["train", TASK, "--envs", "0"], "num_envs must be an integer ≥ 1"),
+        (["train", TASK, "--iterations", "0"], "iterations must be an integer ≥ 1"),
         (["train", TASK, "--seed", "-1"], "seed must be"),
         (["train", TASK, "--resume", "--run-dir", "RUN/none"], "There is no folder"),
         (["train", TASK, "--resume"], "no run to resume"),
@@ -126,10 +126,10 @@ def test_play_writes_an_mp4_and_prints_json(run_dir, tmp_path, capsys):
         (["play", TASK, "RUN/model_77.npz"], "There is no checkpoint"),
         (["play", "Arm-Reach", "RUN"], "trained for 'Cartpole-Balance'"),
         (["play", TASK, "RUN", "--film", "film.avi"], ".gif or .mp4"),
-        (["play", TASK, "RUN", "--film", "RUN/no/film.gif"], "there is no folder"),
+        (["play", TASK, "RUN", "--film", "RUN/no/film.gif"], "does not exist"),
         (["play", TASK, "RUN", "--seconds", "0"], "at least one step"),
         (["play", TASK, "RUN", "--command", "1", "0", "0"], "velocity command"),
-        (["play"], "Name a policy"),
+        (["play"], "Name one policy"),
         (["train"], "Name a task"),
         (["train", "--config", "RUN/none.json"], "There is no file"),
         (["train", TASK, "--envs", "100000000"], "100,000,000 worlds"),

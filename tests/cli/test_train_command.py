@@ -110,15 +110,15 @@ def test_the_text_says_what_is_trained_and_what_comes_next(exported, capsys):
     text = capsys.readouterr().out
     steps = RunCfg.for_task(TASK).train.steps_per_env
     assert f"7 worlds on native, 9 updates of {steps} steps, into out" in text
-    assert "9 updates are done, in 0 s of this call" in text
-    assert "Ended early" not in text
+    assert "Finished 9 updates; this call took 0 s" in text
+    assert "Stopped early" not in text
     assert "Core-seconds" in text
     assert "Next: simstate play out" in text
     assert "Checkpoint out, policy out/policy.onnx" in text
     FakeRun.done = 8
     assert main(args) == 0
     text = capsys.readouterr().out
-    assert "has not risen above 12.5, reached after 3 updates, for 5" in text
+    assert "has not exceeded 12.5, reached after 3 updates, for 5" in text
     assert "Core-seconds" not in text
 
 
@@ -159,7 +159,8 @@ def test_a_run_is_resumed_unchanged(exported, capsys):
     assert main([*args, *same]) == 0
     for other in (["--seed", "7"], ["--envs", "3"], ["--engine", "warp"],
                   ["--device", "cuda"], ["--without", "env.rewards.alive"],
-                  ["--start-from", "x"], ["--teacher", "x"]):  # fmt: skip
+                  ["--start-from", "x"], ["--teacher", "x"],
+                  ["--parameters", "x"]):  # fmt: skip
         assert main([*args, *other]) == 1
     named = ["train", TASK, "--resume", "--run-dir", "out"]
     assert main(named) == 0

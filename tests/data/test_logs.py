@@ -107,7 +107,10 @@ def test_messages_of_another_program(tmp_path):
     column = log["joint_states.position"]
     np.testing.assert_allclose(column.component("knee"), -0.2 * np.arange(5))
     assert column.rate == pytest.approx(50.0)
-    assert "/imu: left out, because its encoding 'cdr' is not read." in log.undetermined
+    assert (
+        "/imu: skipped, because its encoding 'cdr' is not supported."
+        in log.undetermined
+    )
     assert "joint_states.position: unit, axes not declared." in log.undetermined
 
 
@@ -123,14 +126,14 @@ def test_table_with_components_and_units(tmp_path):
     np.testing.assert_allclose(log["joint_pos"].time, [0.01, 0.02, 0.03])
     assert (log["joint_pos"].unit, log["volt"].unit) == ("rad", "V")
     assert np.isnan(log["volt"].values[1, 0])
-    assert log.undetermined[0] == "mode: left out, because it has no numbers."
+    assert log.undetermined[0] == "mode: skipped, because it is not numeric."
     assert "joint_pos: axes not declared." in log.undetermined
 
 
 def test_unit_of_time_that_is_not_stated(tmp_path):
     (tmp_path / "log.csv").write_text("t,q\n1,0.5\n2,0.6\n3,0.9\n")
     log = read_log(tmp_path / "log.csv")
-    assert log.undetermined[0] == "t: unit of time not declared; taken for s."
+    assert log.undetermined[0] == "t: unit of time not declared; assumed to be s."
     fast = read_log(tmp_path / "log.csv", time_unit="ms")
     assert fast["q"].rate == pytest.approx(1000.0)
 
@@ -174,7 +177,7 @@ def test_arrays_next_to_a_time(tmp_path):
         file["gain"] = 3.0
     log = read_log(tmp_path / "log.h5")
     assert (log["q"].unit, log["q"].names) == ("deg", ("hip", "knee"))
-    assert log.notes[-1].startswith("gain: left out")
+    assert log.notes[-1].startswith("gain: skipped")
     turned = log.declare("q", name="joint_pos", unit="rad", scale=-np.pi / 180)
     np.testing.assert_allclose(turned["joint_pos"].values, -np.radians(log["q"].values))
     assert turned["joint_pos"].unit == "rad"
@@ -270,7 +273,7 @@ def test_damaged_lerobot_folder(tmp_path):
     parquet.write_table(arrow.table(columns), tmp_path / "data/file.parquet")
     log = read_log(tmp_path)
     assert list(log.columns) == ["x"]
-    assert log.notes == ("y: left out, because the frames do not have it.",)
+    assert log.notes == ("y: skipped, because the frames do not have it.",)
 
 
 def test_column_needs_a_row_for_each_time():
@@ -325,8 +328,8 @@ def test_messages_with_numbers_arrays_and_contracts(tmp_path):
     assert log["arrays.odd"].names == ()
     np.testing.assert_array_equal(log["arrays.q"].values, [[0, 0], [1, 2], [2, 4]])
     notes = "\n".join(log.notes)
-    assert "/words: left out, because it has no numbers." in notes
-    assert "/differs: left out, because its messages differ" in notes
+    assert "/words: skipped, because it has no numbers." in notes
+    assert "/differs: skipped, because its messages differ" in notes
 
 
 def test_messages_of_worlds(tmp_path):
@@ -359,7 +362,7 @@ def test_arrays_without_a_time_need_a_rate(tmp_path):
     assert q.names == (q.name,)
     assert q.unit == "rad"
     np.testing.assert_array_equal(log["actions"].values, np.arange(8.0).reshape(4, 2))
-    assert len([note for note in log.notes if "left out" in note]) == 2
+    assert len([note for note in log.notes if "skipped" in note]) == 2
 
 
 def test_lerobot_features_of_version_2(tmp_path):
@@ -389,6 +392,6 @@ def test_lerobot_features_of_version_2(tmp_path):
     np.testing.assert_array_equal(log["state"].component("knee"), [0, -1, -2])
     assert log["plain"].names == ("only",)
     assert log["wide"].names == ()
-    assert log.notes == ("video: left out, because it is no signal.",)
+    assert log.notes == ("video: skipped, because it is not a signal.",)
     with raises(InvalidInputError, file="test_lerobot_features_of_versi0"):
         read_log(tmp_path, episode=0)

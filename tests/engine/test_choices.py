@@ -63,6 +63,7 @@ def test_the_structure_of_a_model_is_common_to_all_worlds(name):
     ("name", "bad"),
     [
         ("geom_dataid", 2),
+        ("geom_dataid", -1),
         ("geom_dataid", -2),
         ("geom_condim", 10**6),
         ("geom_matid", 99),
@@ -90,6 +91,33 @@ def test_a_choice_that_the_model_does_not_have_is_refused(name, bad):
     sim.step()
     twin.step()
     assert torch.equal(sim.state, twin.state)
+
+
+FIELDS = """
+<mujoco>
+  <asset>
+    <mesh name="only" builtin="sphere" params="1"/>
+    <hfield name="low" nrow="3" ncol="3" size="9 9 .1 .1"/>
+    <hfield name="high" nrow="3" ncol="3" size="9 9 .5 .1"/>
+  </asset>
+  <worldbody>
+    <body pos="0 0 3"><freejoint/><geom type="mesh" mesh="only"/></body>
+    <geom name="ground" type="hfield" hfield="low"/>
+  </worldbody>
+</mujoco>
+"""
+
+
+def test_a_geom_chooses_among_the_assets_of_its_type():
+    """There are two height fields and one mesh, and MuJoCo does not check ids."""
+    sim = Simulation(SceneCfg(entities={"it": EntityCfg(model=FIELDS)}), 2)
+    ground, ball = sim.model.geom("it/ground").id, 1 - sim.model.geom("it/ground").id
+    choice = sim.expand("geom_dataid")
+    choice[1, ground] = 1
+    sim.step()
+    choice[0, ball] = 1
+    with raises(InvalidInputError, name="geom_dataid", worlds=[0]):
+        sim.step()
 
 
 def test_a_number_for_each_world_is_written_and_read():

@@ -76,7 +76,7 @@ def test_a_core_of_other_sources_goes_without(monkeypatch, look_again):
     """As one that an earlier version of the package left in place."""
     monkeypatch.delattr(sys.modules[compiled_core.module_name()], "REVISION")
     assert not core.is_available()
-    assert "built from other sources of simstate" in core.description()
+    assert "built from another version of simstate" in core.description()
     assert steps_without_the_core()
 
 

@@ -61,7 +61,7 @@ def test_wrong_rays_and_worlds_are_refused():
         worlds.bind("efc_force")
     with raises(InvalidInputError, name="mesh_vert"):
         worlds.expand("mesh_vert")
-    with raises(InvalidInputError, name="mask"):
+    with raises(InvalidInputError, name="ids"):
         worlds.step([True, False])
 
 

@@ -93,3 +93,16 @@ def test_a_number_at_the_limit_is_fine(engine):
 def test_wrong_columns_are_refused(engine):
     with pytest.raises(ValueError, match="columns has the id"):
         core.StepWatch(engine.batch, [slice(0, engine.nstate + 1)], 1.0)
+
+
+def test_a_watch_that_is_refused_leaves_the_earlier_one(engine):
+    watch = watch_of(engine)
+    short = np.zeros(NUM - 1, bool)
+    columns = np.array([[0, 1]], np.int32)
+    with pytest.raises(ValueError, match="bad"):
+        engine.batch.core.watch(1e-9, (columns, watch.counts, short, watch.risen))
+    watch.begin()
+    assert watch.look() == (False, False)  # with the limit that it had
+    engine.field("qvel").data[2, 3] = torch.nan
+    assert watch.look() == (True, False)
+    np.testing.assert_array_equal(np.flatnonzero(watch.bad), [2])

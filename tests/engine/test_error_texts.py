@@ -34,12 +34,12 @@ def sim() -> Simulation:
         (
             lambda sim: sim.data.cacc,
             UnknownNameError,
-            ["sim.data.cacc is not offered", "Instead, ", "body_link_lin_acc_w"],
+            ["sim.data.cacc is not available", "Instead, ", "body_link_lin_acc_w"],
         ),
         (
             lambda sim: sim.expand("body_parentid"),
             InvalidInputError,
-            ["body_parentid is the structure of the model", "compile another model"],
+            ["body_parentid is part of the model's structure", "compile another model"],
         ),
         (
             lambda sim: sim.write_parameter("opt.timestep", [0.0], env_ids=[1]),

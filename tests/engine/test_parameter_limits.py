@@ -74,6 +74,25 @@ def test_what_the_compiler_rejects_is_rejected(case):
 
 @pytest.mark.parametrize(
     ("field", "element", "name"),
+    [("body_mass", 1, "body 'a/arm'"), ("jnt_range", 0, "joint 'a/hip'"),
+     ("cam_fovy", 1, "camera 'a/eye'"), ("dof_damping", 1, "joint 'a/wrist'"),
+     ("body_pos", 2, "body 'a/hand'")],
+)  # fmt: skip
+def test_a_value_that_is_not_a_number_is_rejected(field, element, name):
+    """Written in place, it is named as the parameter, not as a divergence."""
+    sim = make()
+    tensor = sim.expand(field)
+    tensor[2, element] = torch.nan
+    with raises(InvalidInputError, name=field, worlds=[2]) as told:
+        sim.step()
+    assert name in str(told.value)
+    assert sim.time.tolist() == [0.0] * 3
+    tensor[2, element] = torch.as_tensor(getattr(sim.model, field)[element])
+    sim.step()
+
+
+@pytest.mark.parametrize(
+    ("field", "element", "name"),
     [("dof_armature", 1, "joint 'a/wrist'"), ("dof_frictionloss", 0, "joint 'a/hip'"),
      ("geom_friction", 1, "geom 'a/palm'"), ("site_size", 0, "site 'a/tip'")],
 )  # fmt: skip
@@ -106,3 +125,31 @@ def test_values_that_the_compiler_takes_are_taken():
         own = torch.as_tensor(getattr(sim.model, name)).expand_as(sim.expand(name))
         sim.expand(name)[:] = own
     sim.step()
+
+
+SIZES = {
+    "plane": "1 2 0.3", "sphere": "0.2", "capsule": "0.2 0.3", "cylinder": "0.2 0.3",
+    "ellipsoid": "0.1 0.2 0.3", "box": "0.1 0.2 0.3",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_the_sizes_of_a_geom_are_those_that_the_compiler_takes(kind):
+    """Each size alone is 0: the compiler decides."""
+    text = (
+        f'<mujoco><worldbody><geom type="{kind}" size="{SIZES[kind]}"/>'
+        "</worldbody></mujoco>"
+    )
+    scene = SceneCfg(entities={"a": EntityCfg(model=text)}, ground=False, timestep=None)
+    sim = Simulation(scene, 2)
+    for k in range(3):
+        spec = mujoco.MjSpec.from_string(text)
+        spec.geoms[0].size[k] = 0.0
+        values = torch.as_tensor(spec.geoms[0].size).nan_to_num(0.0)[None, None]
+        try:
+            spec.compile()
+        except ValueError:
+            with raises(InvalidInputError, name="geom_size", worlds=[1]):
+                sim.write_parameter("geom_size", values, [0], [1])
+        else:
+            sim.write_parameter("geom_size", values, [0], [1])

@@ -284,9 +284,24 @@ def test_bad_parameter_values_are_refused(make_sim):
     for values, elements, worlds, name in (
         ([[1.0, 2.0]], [1], [0], "body_mass"),
         ([[float("nan")]], [1], [0], "body_mass"),
-        ([[1.0]], [99], [0], "body_mass element ids"),
-        ([[1.0]], [1], [4], "env ids"),
+        ([[1.0]], [99], [0], "element_ids"),
+        ([[1.0]], [1], [4], "env_ids"),
     ):
         with raises(InvalidInputError, name=name):
             sim.write_parameter("body_mass", values, elements, worlds)
     assert torch.equal(sim.expand("body_mass"), before)
+
+
+def test_a_parameter_without_elements_is_one_number_for_each_world(make_sim):
+    """Drag by the density of the medium, in one world of two."""
+    sim = make_sim("native", num_envs=2)
+    with raises(InvalidInputError, name="opt.density"):
+        sim.write_parameter("opt.density", torch.tensor([900.0]), [0], [1])
+    assert "model/opt.density" not in sim.snapshot().slots
+    sim.write_parameter("opt.density", torch.tensor([900.0]), None, [1])
+    assert sim.expand("opt.density").tolist() == [0.0, 900.0]
+    sim.data.qvel[:, 2] = -3.0
+    sim.forward()
+    passive = sim.data.qfrc_passive[:, 2]
+    assert float(passive[0]) == 0.0
+    assert float(passive[1]) > 0.0

@@ -11,6 +11,7 @@ from simstate.base.errors import (
     UnknownNameError,
 )
 from simstate.env import (
+    EventTermCfg,
     JointPositionActionCfg,
     ObservationGroupCfg,
     ObservationTermCfg,
@@ -72,6 +73,16 @@ ANKLE = {"asset_cfg": SceneEntityCfg("robot", joint_names="ankle")}
             {"actions": {"a": JointPositionActionCfg(joint_names="hipp")}},
             UnknownNameError,
             ["In the action term 'a'", "'hipp'", "Did you mean 'hip'?"],
+        ),
+        (
+            {"actions": {"a": JointPositionActionCfg(asset_name="rob")}},
+            UnknownNameError,
+            ["In the action term 'a': Unknown entity 'rob'. Did you mean 'robot'?"],
+        ),
+        (
+            {"events": {"mine": EventTermCfg(lambda env: None, mode="reset")}},
+            InvalidInputError,
+            ["The event term 'mine'", "called with env, env_ids", "takes env."],
         ),
         (
             {"rewards": None},

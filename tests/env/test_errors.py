@@ -47,7 +47,7 @@ def returning(value: object) -> object:
     ],
 )
 def test_an_observation_of_a_wrong_shape_is_named(make_env, value, shape):
-    with raises(ShapeError, name="observation term 'policy/mine'") as caught:
+    with raises(ShapeError, name="policy/mine") as caught:
         make_env(observations=group(ObservationTermCfg(returning(value))))
     assert caught.value.shape == shape
 
@@ -55,7 +55,7 @@ def test_an_observation_of_a_wrong_shape_is_named(make_env, value, shape):
 @pytest.mark.parametrize(("value", "shape"), [(torch.zeros(4, 1), (4, 1)), (1.0, None)])
 def test_a_reward_of_a_wrong_shape_is_named(make_env, given, value, shape):
     env = make_env(rewards={"mine": RewardTermCfg(returning(value), weight=1.0)})
-    with raises(ShapeError, name="reward term 'mine'") as caught:
+    with raises(ShapeError, name="mine") as caught:
         env.step(given(env, 1)[0])
     assert caught.value.shape == shape
 
@@ -63,7 +63,7 @@ def test_a_reward_of_a_wrong_shape_is_named(make_env, given, value, shape):
 def test_a_termination_that_is_no_truth_value_is_named(make_env, given):
     wrong = TerminationTermCfg(returning(torch.zeros(4)))
     env = make_env(terminations={"mine": wrong})
-    with raises(InvalidInputError, name="termination term 'mine'"):
+    with raises(InvalidInputError, name="mine"):
         env.step(given(env, 1)[0])
 
 
@@ -79,7 +79,7 @@ def test_a_number_that_is_not_finite_names_term_and_world(make_env, given, bad):
     env = make_env(rewards={"fine": fine, "mine": RewardTermCfg(late, weight=0.0)})
     actions = given(env, 2)
     env.step(actions[0])
-    with raises(InvalidInputError, name="reward term 'mine'", worlds=[2]):
+    with raises(InvalidInputError, name="mine", worlds=[2]):
         env.step(actions[1])
 
     terms = {
@@ -88,7 +88,7 @@ def test_a_number_that_is_not_finite_names_term_and_world(make_env, given, bad):
     }
     env = make_env(observations={"policy": ObservationGroupCfg(terms)})
     env.step(actions[0])
-    name = "observation term 'policy/mine'"
+    name = "policy/mine"
     with raises(InvalidInputError, name=name, worlds=[2]):
         env.step(actions[1])
 
@@ -106,7 +106,7 @@ def test_functions_and_parameters_that_do_not_exist(make_env):
                 )
             }
         )
-    with raises(InvalidInputError, name="reward term 'mine'"):
+    with raises(InvalidInputError, name="params"):
         make_env(
             rewards={
                 "mine": RewardTermCfg(
@@ -151,7 +151,7 @@ def test_names_that_match_nothing(make_env):
         ({"delay": (3, 1)}, "delay"),
         ({"history": 0}, "history"),
         ({"clip": (1.0, -1.0)}, "clip"),
-        ({"scale": (1.0, 2.0, 3.0)}, "observation term 'policy/mine'"),
+        ({"scale": (1.0, 2.0, 3.0)}, "policy/mine"),
         ({"noise": 0.1}, "noise"),
     ],
 )
@@ -255,7 +255,7 @@ def test_an_observation_whose_width_changes_is_named(make_env, given):
     env = make_env(observations=group(ObservationTermCfg(growing)))
     action = given(env, 1)[0]
     env.step(action)
-    with raises(ShapeError, name="observation term 'policy/mine'"):
+    with raises(ShapeError, name="policy/mine"):
         env.step(action)
 
 
@@ -282,7 +282,7 @@ def test_numbers_of_numpy_are_numbers(make_env):
 
 def test_a_name_that_finds_several_elements_is_reported(make_env):
     wrench = BodyWrenchActionCfg(body_name="t.*", force_scale=(1.0, 0.0, 0.0))
-    with raises(InvalidInputError, name="body"):
+    with raises(InvalidInputError, name="body_name"):
         make_env(actions={"mine": wrench})
 
 

@@ -10,7 +10,6 @@ import copy
 from itertools import pairwise
 
 import mujoco
-import numpy as np
 import pytest
 import torch
 from tests.raised import raises
@@ -22,7 +21,6 @@ from simstate.env import (
     SceneEntityCfg,
     events,
 )
-from simstate.env.random_poses import from_euler
 
 G = 9.81
 INTEGRATION = mujoco.mjtState.mjSTATE_INTEGRATION.value
@@ -337,16 +335,6 @@ def test_root_and_joints_are_placed_about_their_defaults(make_env, engine):
     assert float(qpos[:, 8].min()) == pytest.approx(-0.2)
     assert float(qpos[:, 8].max()) > 0.2
     assert bool(((qvel[:, 6:] >= 1.0) & (qvel[:, 6:] < 2.0)).all())
-
-
-def test_turns_are_yaw_then_pitch_then_roll():
-    rotation = pytest.importorskip("scipy.spatial.transform").Rotation
-    angles = torch.tensor([[0.3, -0.7, 2.1], [-1.0, 0.2, 0.4]], dtype=torch.float64)
-    quat = from_euler(angles).numpy()
-    expected = rotation.from_euler("ZYX", angles.numpy()[:, ::-1]).as_quat(
-        scalar_first=True
-    )
-    np.testing.assert_allclose(quat * np.sign(quat[:, :1] * expected[:, :1]), expected)
 
 
 def test_pushes_come_at_intervals_of_each_worlds_own(make_env, engine):

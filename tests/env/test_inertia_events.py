@@ -242,3 +242,11 @@ def test_all_of_them_are_read_back_from_both_engines(make_env, engine):
     stiffness = env.sim.expand("tendon_stiffness")
     assert bool((stiffness / torch.tensor([12.0, 3.0]) > 1.99).all())
     assert float(env.sim.expand("actuator_forcerange")[:, 0, 1].max()) < 3.3
+
+
+def test_a_mass_of_zero_is_no_draw(make_env):
+    event = EventTermCfg(
+        events.randomize_mass, mode="startup", params={"mass_range": (0.0, 0.0)}
+    )
+    with raises(InvalidInputError, name="mass_range"):
+        drawn(make_env, {"empty": event})

@@ -152,8 +152,8 @@ def test_wrong_configurations_are_named(make_env, parts, error, name):
     ("func", "error", "name"),
     [
         (lambda env: torch.tensor([1.0, float("nan"), 2.0]), InvalidInputError,
-         "metric term 'odd'"),
-        (lambda env: torch.ones(2), ShapeError, "metric term 'odd'"),
+         "odd"),
+        (lambda env: torch.ones(2), ShapeError, "odd"),
     ],
 )  # fmt: skip
 def test_a_wrong_metric_leaves_the_worlds(make_env, func, error, name):

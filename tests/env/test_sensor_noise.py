@@ -96,8 +96,8 @@ def test_the_bias_is_part_of_the_world(make_env) -> None:
 
 def test_numbers_that_make_no_sense() -> None:
     for options, name in (
-        ({"density": -1.0}, "density of a SensorNoise"),
-        ({"bias_time": 0.0}, "bias_time of a SensorNoise"),
+        ({"density": -1.0}, "density"),
+        ({"bias_time": 0.0}, "bias_time"),
         ({"limits": (1.0, 0.0)}, "limits"),
     ):
         with raises(InvalidInputError, name=name):

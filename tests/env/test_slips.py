@@ -67,7 +67,7 @@ def test_columns_of_a_second_term_come_after_the_first(make_env):
 
 
 def test_the_turn_of_a_reset_is_about_world_axes():
-    """scipy: yaw about the world's z comes after the default attitude."""
+    """scipy: roll, pitch, then yaw about the world's axes, after the default turn."""
     start = InitialStateCfg(pos=(0, 0, 2), rot=(0.5, 0.5, 0.5, 0.5))
     cfg = tasks.make_cfg("Quadruped-Velocity")
     cfg.scene = SceneCfg(
@@ -76,9 +76,12 @@ def test_the_turn_of_a_reset_is_about_world_axes():
     )
     cfg.events = {}
     env = Env(cfg, num_envs=2)
-    events.reset_root_state(env, torch.tensor([1, 0]), pose_range={"yaw": (1.0, 1.0)})
+    turn = {"yaw": (1.0, 1.0), "pitch": (-0.7, -0.7), "roll": (0.3, 0.3)}
+    events.reset_root_state(env, torch.tensor([1, 0]), pose_range=turn)
     w, *xyz = env.scene["robot"].data.root_link_quat_w[1].tolist()
-    expected = Rotation.from_euler("z", 1.0) * Rotation.from_quat([0.5] * 4)
+    expected = Rotation.from_euler("xyz", [0.3, -0.7, 1.0]) * Rotation.from_quat(
+        [0.5] * 4
+    )
     found = Rotation.from_quat([*xyz, w])
     assert (found * expected.inv()).magnitude() < 1e-9
 

@@ -115,7 +115,7 @@ def test_a_term_that_does_not_state_its_mirror_image_is_named():
 
     cfg = quiet_cfg("Cartpole-Balance")
     cfg.observations["policy"].terms["odd"] = ObservationTermCfg(odd)
-    with raises(InvalidInputError, name="observation term 'policy/odd'"):
+    with raises(InvalidInputError, name="policy/odd"):
         Env(cfg, 1).symmetry()
 
 
@@ -148,7 +148,7 @@ def test_terms_of_users_are_mirrored_by_contract_or_declaration():
 def test_a_clock_needs_the_shift_of_the_gait():
     cfg = quiet_cfg("Quadruped-Velocity")
     cfg.symmetry.phase_shift = None
-    with raises(InvalidInputError, name="observation term 'policy/phase'"):
+    with raises(InvalidInputError, name="policy/phase"):
         Env(cfg, 1).symmetry()
     cfg.symmetry.phase_shift = 0.25
     with raises(InvalidInputError, name="phase_shift"):
@@ -185,14 +185,14 @@ def test_a_default_pose_on_one_side_is_an_error():
     start = InitialStateCfg(keyframe="home", joint_pos={"FL_hip": 0.2})
     robot = EntityCfg(model="quadruped", init_state=start)
     cfg.scene = dataclasses.replace(cfg.scene, entities={"robot": robot})
-    with raises(SimStateError, name="action term 'joints'"):
+    with raises(SimStateError, name="joints"):
         Env(cfg, 1).symmetry()
 
 
 def test_scales_and_clips_of_one_side_are_errors():
     cfg = quiet_cfg("Quadruped-Velocity")
     cfg.actions["joints"].scale = {".*": 0.3, "FL_thigh": 0.2}
-    with raises(InvalidInputError, name="action term 'joints'"):
+    with raises(InvalidInputError, name="joints"):
         Env(cfg, 1).symmetry()
     cfg = quiet_cfg("Quadruped-Velocity")
     cfg.observations["policy"].terms["base_lin_vel"].clip = (-1.0, 2.0)

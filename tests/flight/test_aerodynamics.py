@@ -57,6 +57,17 @@ def test_a_table_is_scipys_interpolation(tail, outside):
     np.testing.assert_allclose(table(given), truth, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("outside", ["clamp", "extrapolate"])
+def test_a_table_may_have_one_point_along_an_axis(outside):
+    axes = {"alpha": [0.0, 0.4], "mach": [0.3], "flap": [0.0, 1.0]}
+    values = np.array([[[1.0, 2.0]], [[4.0, 8.0]]])
+    given = {name: torch.tensor([x]) for name, x in
+             (("alpha", 0.1), ("mach", 0.7), ("flap", 0.25))}  # fmt: skip
+    found = Table(axes, values, outside=outside)(given)
+    truth = RegularGridInterpolator((axes["alpha"], axes["flap"]), values[:, 0])
+    np.testing.assert_allclose(found, truth([0.1, 0.25]), rtol=1e-6)
+
+
 def test_a_table_of_each_world_and_a_factor():
     values = np.arange(12.0).reshape(3, 4)
     table = Table({"x": [0, 1, 2, 3]}, values, per_world=True, times="rate")
@@ -69,10 +80,10 @@ def test_wrong_tables_raise():
     for wrong, name in (
         (lambda: table({"x": torch.tensor([0.5, 1.5])}), "x"),
         (lambda: table({"y": torch.tensor([0.5])}), "x"),
-        (lambda: Table({"x": [0.0, 0.0]}, [1.0, 2.0]), "breakpoints of x"),
-        (lambda: Table({"x": [0.0, 1.0]}, [1.0, 2.0, 3.0]), "values of a table over x"),
+        (lambda: Table({"x": [0.0, 0.0]}, [1.0, 2.0]), "breakpoints"),
+        (lambda: Table({"x": [0.0, 1.0]}, [1.0, 2.0, 3.0]), "values"),
         (lambda: Table({}, 1.0), "axes"),
-        (lambda: Table({"x": [0.0, 1.0]}, [1.0, np.nan]), "values of a table"),
+        (lambda: Table({"x": [0.0, 1.0]}, [1.0, np.nan]), "values"),
         (lambda: Table({"x": [0, 1]}, [1, 2], outside="zero"), "zero"),
     ):
         with raises((InvalidInputError, ShapeError, UnknownNameError), name=name):
@@ -200,10 +211,10 @@ def test_tables_functions_and_numbers_of_each_world_add_up():
         (lambda: {"coefficients": {"CL": {"alfa": 1.0}}}, "alfa"),
         (
             lambda: {"coefficients": {"CL": lambda v: v["alpha"][:, None]}},
-            "A term of CL",
+            "CL",
         ),
         (lambda: {"coefficients": {}, "axes": "wing"}, "wing"),
-        (lambda: {"coefficients": {}, "area": 0.0}, "area of Aerodynamics"),
+        (lambda: {"coefficients": {}, "area": 0.0}, "area"),
         (
             lambda: {"coefficients": {}, "axes": "body", "induced_drag": 0.1},
             "induced_drag",
@@ -246,7 +257,7 @@ def test_controls_lag_saturate_and_are_part_of_the_state():
             flight.set_controls(wrong)
     for cfg, name in (
         (ControlCfg(range=(1.0, 0.0)), "flap"),
-        (ControlCfg(time_constant=-1.0), "The time constant of control 'flap'"),
+        (ControlCfg(time_constant=-1.0), "time_constant"),
     ):
         with raises(InvalidInputError, name=name):
             flying(controls={"flap": cfg})
@@ -347,13 +358,13 @@ def test_a_propeller_by_its_advance_ratio():
         arm = np.cross(np.array([0.5, 0, 0]) - COM, force)
         np.testing.assert_allclose(moment, arm - [torque, 0, 0], rtol=1e-7, atol=1e-9)
     for wrong, name in (
-        (lambda: Rotor("x", -1.0), "thrust_coefficient of Rotor 'x'"),
+        (lambda: Rotor("x", -1.0), "thrust_coefficient"),
         (lambda: Rotor("x", 1.0, direction=0), "direction"),
         (lambda: Rotor("x", 1.0, axis=(0, 0, 0)), "axis"),
         (
             lambda: Propeller("x", 1.0, Table({"j": [0]}, [1.0]),
                               Table({"j": [0]}, [1.0])),
-            "advance_ratio",
+            "thrust_table",
         ),
     ):  # fmt: skip
         with raises(InvalidInputError, name=name):

@@ -218,9 +218,9 @@ def test_wind_as_a_field_of_place_and_time():
         (lambda: WindField({"hight": heights}, grid[:, 0]), "hight"),
         (
             lambda: WindField({"height": heights[::-1]}, grid[:, 0]),
-            "breakpoints of height",
+            "breakpoints",
         ),
-        (lambda: WindField({"height": heights}, grid), "values of a table over height"),
+        (lambda: WindField({"height": heights}, grid), "values"),
         (lambda: flying(air=Air(wind=lambda t, p: t)).get_state(), "wind(t, position)"),
         (lambda: flying(air=Air(wind=np.zeros((3, 3)))), "wind"),
     ):

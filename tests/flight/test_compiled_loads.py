@@ -307,3 +307,18 @@ def test_tables_that_are_made_in_inference_mode():
     change = flight.get_state().velocity_E__E - before
     want = torch.tensor([[0.0, 0.0, 0.01 * STANDARD_GRAVITY]]).double().expand(NUM, 3)
     torch.testing.assert_close(change, want, rtol=0, atol=1e-7)
+
+
+def test_an_aircraft_without_controls_flies_in_the_core():
+    """It slows down by its drag alone: 1/v rises evenly, in closed form."""
+    area, drag, speed, mass = 0.5, 0.08, 30.0, 1.4
+    flight = FreeFlight(
+        mass, INERTIA, gravity=0.0, velocity_E__E=(speed, 0.0, 0.0),
+        air=Air(), integrator=RK4(), timestep=0.01,
+    )  # fmt: skip
+    flight.add_load(Aerodynamics(area, 2.0, 0.3, {"CD": {"0": drag}}))
+    density = float(flight.get_state().density[0])
+    flight.step(100)
+    assert compiled_models_of(flight.sim) is not None
+    wanted = 1 / (1 / speed + 0.5 * density * area * drag / mass)
+    assert float(flight.get_state().velocity_E__E[0, 0]) == pytest.approx(wanted)

@@ -199,7 +199,7 @@ def test_a_load_that_turns_with_the_aircraft():
         (Load(point="cg"), UnknownNameError, "com, origin"),
         (Load(definition="classic"), UnknownNameError, "stevens"),
         (Load(body="tail"), UnknownNameError, "airframe"),
-        (3.0, InvalidInputError, "returns a Load or several"),
+        (3.0, InvalidInputError, "must return one Load or several"),
     ],
 )
 def test_bad_loads_raise_and_leave_the_state(load, error, message):
@@ -216,7 +216,7 @@ def test_bad_loads_raise_and_leave_the_state(load, error, message):
     ("make_one", "error", "message"),
     [
         (lambda: FreeFlight(1.0), InvalidInputError, "mass and the inertia"),
-        (lambda: make(com=TWO), ShapeError, "com is that of one body"),
+        (lambda: make(com=TWO), ShapeError, "com describes one body"),
         (lambda: make(position_E_Eo=TWO), ShapeError, "position_E_Eo"),
         (lambda: make(velocity_E__E=TWO), ShapeError, "velocity_E__E"),
         (lambda: make(angles_E_to_BP1_izyx=TWO), ShapeError, "got (2, 3)"),
@@ -228,7 +228,7 @@ def test_bad_loads_raise_and_leave_the_state(load, error, message):
         (
             lambda: FreeFlight([1.0, 2.0], np.eye(3)),
             ShapeError,
-            "mass is that of one body and must be a single number",
+            "mass describes one body and must be a single number",
         ),
         (lambda: FreeFlight(1.0, [np.eye(3)] * 2), ShapeError, "(2, 3, 3)"),
         (lambda: make(integrator=None), InvalidInputError, "such as RK4(), got None"),
@@ -288,7 +288,11 @@ def test_bad_loads_raise_and_leave_the_state(load, error, message):
             UnknownNameError,
             "actuator",
         ),
-        (lambda: FreeFlight(fleet={"a": 3}), InvalidInputError, "is an AircraftCfg"),
+        (
+            lambda: FreeFlight(fleet={"a": 3}),
+            InvalidInputError,
+            "must be an AircraftCfg",
+        ),
         (
             lambda: FreeFlight(
                 fleet={"ground": AircraftCfg(mass=1.0, inertia=np.eye(3))}, ground=True
@@ -301,7 +305,7 @@ def test_bad_loads_raise_and_leave_the_state(load, error, message):
                 fleet={"a": AircraftCfg(mass=1.0, inertia=np.eye(3))}, com=(0, 0, 1)
             ),
             InvalidInputError,
-            "belongs into its AircraftCfg",
+            "to the AircraftCfg instead",
         ),
         (lambda: make().get_state("other"), UnknownNameError, "Known: aircraft"),
         (lambda: make().add_load(3.0), InvalidInputError, "apply_loads"),

@@ -288,10 +288,10 @@ def test_radians_next_to_degrees():
     for wrong, name in (
         (
             lambda: flight.set_state(omegas_BP1__E=spin[None], ang_vel_b=spin[None]),
-            "angular velocity",
+            "ang_vel_b",
         ),
-        (lambda: make(ang_vel_b=spin), "angular velocity"),
-        (lambda: make(roll_pitch_yaw=turn), "attitude"),
+        (lambda: make(ang_vel_b=spin), "ang_vel_b"),
+        (lambda: make(roll_pitch_yaw=turn), "roll_pitch_yaw"),
     ):
         with raises(InvalidInputError, name=name):
             wrong()

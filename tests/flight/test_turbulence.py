@@ -209,10 +209,10 @@ def test_two_aircraft_meet_gusts_of_their_own():
 def test_wrong_turbulence_is_refused():
     for wrong, name in (
         (lambda: DrydenTurbulence("mild", 1.0), "mild"),
-        (lambda: DrydenTurbulence("light", 0.0), "span of process 'turbulence'"),
+        (lambda: DrydenTurbulence("light", 0.0), "span"),
         (
             lambda: flying(DrydenTurbulence("light", 1.0), 100.0, integrator=RK4()),
-            "process 'turbulence'",
+            "turbulence",
         ),
         (
             lambda: FreeFlight(1.0, np.eye(3), integrator=SRIW1()).sim.add_process(
@@ -226,3 +226,31 @@ def test_wrong_turbulence_is_refused():
     flight = flying(DrydenTurbulence("light", 1.0), 100.0)
     with raises(InvalidInputError, name="aircraft"):
         flight.add_turbulence(DrydenTurbulence("light", 1.0, name="more"))
+
+
+EXCEEDED = {
+    500: (6.6, 8.6, 15.6), 1750: (6.9, 9.6, 17.6), 3750: (7.4, 10.6, 23.0),
+    7500: (6.7, 10.1, 23.6), 15000: (4.6, 8.0, 22.1), 25000: (2.7, 6.6, 20.0),
+    35000: (0.4, 5.0, 16.0), 45000: (0.0, 4.2, 15.1), 55000: (0.0, 2.7, 12.1),
+    65000: (0.0, 0.0, 7.9), 75000: (0.0, 0.0, 6.2), 80000: (0.0, 0.0, 5.1),
+}  # fmt: skip
+"""Intensities [ft/s] by height [ft], three columns of the table of JSBSim's FGWinds."""
+
+
+@pytest.mark.parametrize("column", range(3))
+def test_intensities_are_those_of_jsbsim(column):
+    """Between 1000 and 2000 ft they change over to those of the wind at 20 ft."""
+    severity = ("light", "moderate", "severe")[column]
+    process = DrydenTurbulence(severity, SPAN)
+    flying(process, 2500.0)
+    process.value[:] = torch.tensor([1.0, 0, 0, 0, 0, 0, 0, 0])
+    near = 0.1 * 15 * (1 + column) * KNOT  # the same in all directions at 1000 ft
+    heights = list(EXCEEDED)
+    for feet in (1000, 1200, 1750, 2000, *heights[2:], 50000, 90000):
+        table = [row[column] for row in EXCEEDED.values()]
+        high = np.interp(feet, heights, table) * FOOT
+        share = min((feet - 1000) / 1000, 1.0)
+        at = torch.full((2,), feet * FOOT, dtype=torch.float64)
+        process.conditions = lambda at=at: (torch.full_like(at, SPEED), at)
+        want = near + share * (high - near)
+        np.testing.assert_allclose(process.velocity_b[:, 0], want, atol=1e-12)

@@ -322,7 +322,7 @@ def test_commands_say_what_they_ask_for():
 
 def test_contracts_that_do_not_fit_are_refused():
     two = contract([Contract("m"), Contract("s")])
-    with raises(ShapeError, name="observation term 'policy/t'"):
+    with raises(ShapeError, name="contract"):
         Env(crane({"t": ObservationTermCfg(two(lambda env: torch.ones(1, 3)))}), 1)
     wrong = contract(lambda env: "m")
     with raises(InvalidInputError, name="contract"):

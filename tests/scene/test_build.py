@@ -800,7 +800,7 @@ def test_joint_values_that_make_no_sense_are_refused(
 
 
 def test_a_zero_quaternion_of_a_ball_joint_is_refused() -> None:
-    with raises(InvalidInputError, name="init_state.joint_pos of 'shoulder'"):
+    with raises(InvalidInputError, name="init_state.joint_pos"):
         started(LEGS, joint_pos={"shoulder": (0, 0, 0, 0)})
 
 
@@ -1161,7 +1161,7 @@ def test_an_invalid_file_is_named(tmp_path: Path) -> None:
 def test_a_missing_mesh_is_named(tmp_path: Path) -> None:
     path = tmp_path / "wedge.xml"
     path.write_text(MESH)
-    with raises(ModelError, name=f"The model of entity 'robot' ({path})") as caught:
+    with raises(ModelError, name="model") as caught:
         built(path)
     assert "wedge.obj" in str(caught.value)
 
@@ -1175,7 +1175,7 @@ def test_an_entitys_name_is_not_empty_and_has_no_slash(name: str) -> None:
 
 @pytest.mark.parametrize("factor", [0.0, -0.5, 1.1, float("nan")])
 def test_a_soft_limit_factor_is_a_fraction(factor: float) -> None:
-    with raises(InvalidInputError, name="soft_joint_pos_limit_factor of 'robot'"):
+    with raises(InvalidInputError, name="soft_joint_pos_limit_factor"):
         built(PLAIN, soft_joint_pos_limit_factor=factor)
 
 

@@ -102,7 +102,7 @@ def test_unmatched_patterns_and_invalid_values_are_errors():
             CollisionCfg(geoms=".*", **{name: value})
     with raises(InvalidInputError, name="friction"):
         CollisionCfg(geoms=".*", friction=(1, 2, 3, 4))
-    with raises(InvalidInputError, name="A collision of 'robot'"):
+    with raises(InvalidInputError, name="collisions"):
         Simulation(
             SceneCfg(entities={"robot": EntityCfg(model=model(), collisions=[3])})
         )

@@ -129,7 +129,7 @@ def test_the_missing_packages_are_named(nothing_installed):
         explain("unitree_go1")
     message = str(caught.value)
     assert "There is no model 'unitree_go1'" in message
-    assert "MuJoCo Menagerie and robot_descriptions are known after" in message
+    assert "MuJoCo Menagerie and robot_descriptions, run" in message
     assert "pip install 'simstate[robots]'" in message
 
 

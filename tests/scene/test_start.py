@@ -48,6 +48,8 @@ THREE = """
   <keyframe>
     <key name="k" qpos="0 0 1 1 0 0 0 1 0 1 1 0 0 0" qvel="0 0 0 0 0 0 1 2 3 4 5 6"
          mpos="2 0 1"/>
+    <key name="qpos alone" qpos="0 0 1 1 0 0 0 1 0 1 1 0 0 0"/>
+    <key name="mpos alone" mpos="2 0 1"/>
   </keyframe>
 </mujoco>
 """
@@ -87,7 +89,7 @@ def test_a_compiled_model_starts_as_mujoco_resets_it():
     assert sim.data.ctrl[0].tolist() == data.ctrl.tolist() == [0.0]
 
 
-@pytest.mark.parametrize("keyframe", [None, "k"])
+@pytest.mark.parametrize("keyframe", [None, "k", "qpos alone", "mpos alone"])
 def test_placing_the_root_takes_free_and_mocap_bodies_along(keyframe):
     """Half a turn about z and 5 m along x: the others end up on the other side."""
     state = InitialStateCfg(keyframe=keyframe, pos=(5, 0, 1), rot=(0, 0, 0, 1))

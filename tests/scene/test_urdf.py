@@ -227,7 +227,7 @@ def test_the_command_line_takes_urdf(tmp_path: Path, meshes: Path, capsys: Any) 
         ("robot.mjb", "MjModel.from_binary_path"),
         ("robot.urdf.xacro", "xacro"),
         ("robot.XML", "not .XML"),
-        ("robot", "without an ending"),
+        ("robot", "without a suffix"),
     ],
 )
 def test_other_files_are_refused_with_what_is_read(

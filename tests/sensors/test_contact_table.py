@@ -75,7 +75,7 @@ def test_the_command_says_what_carries_the_weight(capsys) -> None:
     assert main(["contacts", "quadruped", "--seconds", "2"]) == 0
     out = capsys.readouterr().out
     assert "pushes this" in out
-    assert "% of it is carried" in " ".join(out.split())
+    assert "% of it is supported" in " ".join(out.split())
     assert main(["contacts", "quadruped", "--seconds", "2", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["force_of_the_world"][2] == pytest.approx(

@@ -421,12 +421,12 @@ def test_what_cannot_be_measured_says_what_to_do() -> None:
         (
             ContactCfg(of="rock/rock", strongest=0),
             InvalidInputError,
-            "strongest of contact sensor 'c'",
+            "strongest",
         ),
         (
             ContactCfg(of="rock/rock", threshold=-1.0),
             InvalidInputError,
-            "threshold of contact sensor 'c'",
+            "threshold",
         ),
         (ContactCfg(of="rock/rock", kind="site"), UnknownNameError, "site"),  # pyright: ignore
         (

@@ -272,13 +272,13 @@ def test_what_makes_no_sense_says_what_to_do() -> None:
         (RayCastCfg(exclude="robot/nose"), UnknownNameError, "robot/nose"),
         (RayCastCfg(site="robot/top"), UnknownNameError, "robot/top"),
         (RayCastCfg(body="robot/head", geom="robot/head"), InvalidInputError, "r"),
-        (RayCastCfg(offset=(0, 1)), InvalidInputError, "offset of rays 'r'"),
+        (RayCastCfg(offset=(0, 1)), InvalidInputError, "offset"),
         (
             RayCastCfg(pattern=DownwardRingPattern(rings=[(-1.0, 3)])),
             InvalidInputError,
-            "radius of a ring",
+            "radius",
         ),
-        (RayCastCfg(max_distance=0.0), InvalidInputError, "max_distance of rays 'r'"),
+        (RayCastCfg(max_distance=0.0), InvalidInputError, "max_distance"),
         (RayCastCfg(groups=[6]), InvalidInputError, "groups"),
         (RayCastCfg(alignment="roll"), UnknownNameError, "roll"),  # pyright: ignore
         (

@@ -261,6 +261,6 @@ def test_the_command_plays_an_onnx_file(env, key, tmp_path, capsys):
     assert cli.main(alone) == 0
     assert json.loads(capsys.readouterr().out) == found
     assert cli.main(["play", "Quadruped-Velocity", "--seconds", "0.2"]) == 1
-    assert "What to play is missing" in capsys.readouterr().err
+    assert "name the policy to play" in capsys.readouterr().err
     assert cli.main(["play", "Arm-Reach", str(path), "--seconds", "0.2"]) == 1
     assert "trained for 'Quadruped-Velocity'" in capsys.readouterr().err

@@ -125,11 +125,11 @@ def test_wrong_panels_are_refused():
         (lambda: PanelDrag("model", "craft", [[0, 0, 0.0]], *one[1:]), "normals"),
         (
             lambda: PanelDrag("model", "craft", one[0], [-1.0], one[2]),
-            "areas of PanelDrag",
+            "areas",
         ),
         (
             lambda: PanelDrag("model", "craft", one[0], [1.0, 2.0], one[2]),
-            "areas of PanelDrag",
+            "areas",
         ),
         (lambda: box_panels((1.0, 0.0, 2.0)), "size"),
     ):

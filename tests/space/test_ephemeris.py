@@ -142,10 +142,10 @@ def test_an_ephemeris_of_any_function():
     assert path.start <= -5000
     for wrong, name in (
         (lambda: Ephemeris(spiral, 0.0), "segment"),
-        (lambda: Ephemeris(lambda t: t, 10.0)(t), "What the source of ephemeris gives"),
+        (lambda: Ephemeris(lambda t: t, 10.0)(t), "source"),
         (
             lambda: Ephemeris(lambda t: np.full((len(t), 3), np.nan), 9.0)(t),
-            "What the source of ephemeris gives",
+            "source",
         ),
         (lambda: path.fit(0.0, 1e9), "segments"),
     ):

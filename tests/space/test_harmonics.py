@@ -301,8 +301,8 @@ gfc 3 1 2.0e-06 2.5e-07
         ("radius 1\nend_of_head", "earth_gravity_constant"),
         (text.format(norm="odd"), "norm"),
         (text.format(norm="unnormalized") + "trnd 2 0 1 1", "trnd"),
-        (text.format(norm="unnormalized") + "gfc 2 x 1 1", "line 12"),
-        (text.format(norm="unnormalized") + "gfc 4 0 1 1", "line 12"),
+        (text.format(norm="unnormalized") + "gfc 2 x 1 1", str(path)),
+        (text.format(norm="unnormalized") + "gfc 4 0 1 1", str(path)),
     ):
         path.write_text(wrong)
         with raises(ModelError, name=name):

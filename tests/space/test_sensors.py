@@ -131,7 +131,7 @@ def test_a_world_reads_the_same_in_any_batch():
 
 def test_noise_needs_a_stochastic_scheme():
     sim = craft(integrator=RK4())
-    with raises(InvalidInputError, name="process 'gyro'"):
+    with raises(InvalidInputError, name="gyro"):
         sim.add_process(Gyro("gyro", "model", "craft", noise_density=1e-3))
-    with raises(InvalidInputError, name="noise_density of process 'gyro'"):
+    with raises(InvalidInputError, name="noise_density"):
         Gyro("gyro", "model", "craft", noise_density=-1.0)

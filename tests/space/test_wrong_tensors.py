@@ -38,7 +38,7 @@ CASES = {
     "masses": (lambda: POINT(torch.ones(3)), "position"),
     "frame": (lambda: integrate.MovingFrame(POINT(1.0), TWO, THREE), "position"),
     "frame's rows": (
-        lambda: add(integrate.MovingFrame(POINT(1.0), TWO, TWO)), "frame",
+        lambda: add(integrate.MovingFrame(POINT(1.0), TWO, TWO)), "initial",
     ),
     "rotation": (
         lambda: add(integrate.MovingFrame(

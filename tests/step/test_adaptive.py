@@ -221,14 +221,13 @@ def test_the_element_that_cannot_be_met_is_that_of_its_world(world, joint):
     scene = SceneCfg(entities={"it": EntityCfg(model=model)}, ground=False)
     sim = Simulation(scene, 4, integrator=scheme)
     column = ["roll", "lift"].index(joint)
-    kind = ["hinge", "slide joint"][column]
     sim.data.qpos[world, column] = 0.5
-    with raises(IntegrationError, name=f"qvel of {kind} 'it/{joint}'", worlds=[world]):
+    with raises(IntegrationError, name=f"qvel[{column}]", worlds=[world]):
         sim.step(40)
     loose = DP54(atol={"qpos": 1e3, "qvel": 1e-13}, rtol=1e-13, min_step=0.02)
     fast = Simulation(scene, 4, integrator=loose)
     fast.data.qpos[world, column] = 0.5
-    with raises(IntegrationError, name=f"qvel of {kind} 'it/{joint}'", worlds=[world]):
+    with raises(IntegrationError, name=f"qvel[{column}]", worlds=[world]):
         fast.step(40)
 
 

@@ -28,7 +28,7 @@ from simstate.integrate import (
 )
 from simstate.step.touchable_geoms import touching_geoms
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* chooses its steps")
+pytestmark = pytest.mark.filterwarnings("ignore:.* is adaptive, so the stiffness")
 SCHEMES = [BS32, RKF45, DP54, RKF78, DOP853]
 HEAD = '<mujoco><option timestep="0.01" {}/><worldbody>'
 FLOOR = '<geom name="floor" type="plane" size="5 5 .1"/>'

@@ -298,7 +298,7 @@ def test_an_acceleration_that_is_not_finite_is_named():
 
     sim, _ = orbit(Broken())
     before = sim.state.clone()
-    with raises(InvalidInputError, name="the acceleration", worlds=[1]):
+    with raises(InvalidInputError, name="acceleration", worlds=[1]):
         sim.step(3)
     assert torch.equal(sim.state, before)
 
@@ -309,7 +309,7 @@ def test_an_acceleration_of_another_shape_is_refused():
             return super().acceleration(t, pos)[:, 0]
 
     sim, _ = orbit(Flat())
-    with raises(InvalidInputError, name="The acceleration of Flat"):
+    with raises(InvalidInputError, name="acceleration"):
         sim.step()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 
+import mujoco
 import numpy as np
 import pytest
 import torch
@@ -22,6 +23,10 @@ pytestmark = pytest.mark.skipif(
 )
 GAIN = np.linspace(0.2, 0.9, NUM)
 POINTERS = [ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_double)]
+
+
+HAS_PLASTIC = hasattr(mujoco.MjData, "plastic")
+"""Of MuJoCo 4 and later."""
 
 
 def damp(t, qvel, xipos, qfrc_applied, xfrc_applied, gain, bias):
@@ -247,9 +252,20 @@ def test_wrong_fields_are_refused():
         ({"writes": ("qvel",)}, "qvel"),
         ({"reads": ("qacc",)}, "qacc"),
         ({"reads": ("qvel",)}, "damp"),
+        ({"reads": ("time",)}, "time"),
+        ({"reads": ("eq_active",)}, "eq_active"),
+        ({"reads": ("plastic",)}, "damp" if HAS_PLASTIC else "plastic"),
     ):
         with raises((InvalidInputError, UnknownNameError), name=name):
             compile_force(damp, make(), **options)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128, torch.bool])
+def test_parameters_are_real_numbers(dtype):
+    function = ctypes.CFUNCTYPE(None, *POINTERS, ctypes.c_int)(lambda *_: None)
+    given = {"gain": torch.ones(3, dtype=dtype)}
+    with raises(InvalidInputError, name="gain"):
+        CompiledFunction(function, given)
 
 
 def test_the_header_is_there():

@@ -43,6 +43,13 @@ def test_values_at_the_start_are_the_closed_forms():
     assert found.time.tolist() == pytest.approx([0.02 * k for k in range(11)])
 
 
+def test_samples_limit_the_number_of_intervals():
+    found = integrate.report(spinning(integrate.RK4()), 0.22, samples=6)
+    assert found.time.tolist() == pytest.approx([0, 0.04, 0.08, 0.12, 0.16, 0.2, 0.22])
+    with raises(InvalidInputError, name="samples"):
+        integrate.report(spinning(integrate.RK4()), 0.22, samples=2.5)
+
+
 @pytest.mark.parametrize(
     ("attitude", "order"), [("lie", 4), ("high_order", 4), ("manifold", 2)]
 )
@@ -111,10 +118,10 @@ def test_the_command_prints_json_and_draws(tmp_path, capsys):
     [
         (["--integrator", "rk5"], "rk4"),
         (["--integrator", "rk4", "--tolerance", "1e-6"], "fixed steps"),
-        (["--integrator", "dp54", "--tolerance", "0"], "must be a number > 0"),
-        (["--integrator", "mujoco", "--tolerance", "1e-6"], "leave out --tolerance"),
+        (["--integrator", "dp54", "--tolerance", "0"], "must be finite and > 0"),
+        (["--integrator", "mujoco", "--tolerance", "1e-6"], "omit --tolerance"),
         (["--seconds", "nan"], "> 0 and finite"),
-        (["--plot", "/nowhere/at/all.png", "--seconds", "0.1"], "no folder"),
+        (["--plot", "/nowhere/at/all.png", "--seconds", "0.1"], "does not exist"),
     ],
 )
 def test_bad_options_are_one_message(options, message, capsys):

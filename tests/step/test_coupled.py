@@ -287,3 +287,35 @@ def test_an_airship_rises_by_its_mass_and_the_air_that_it_moves(integrator):
     wanted = (9.80665 - lift) / (1.0 + added)
     np.testing.assert_allclose(flight.get_state().velocity_E__E[:, 2], wanted)
     assert int(flight.coupling.iterations.min()) >= 1
+
+
+def test_an_airship_turns_by_its_inertia_and_that_of_the_air():
+    added, moment = torch.tensor([0.3, 2.0], dtype=torch.float64), 0.6
+    flight = FreeFlight(
+        1.0, np.diag([0.2, 0.3, 0.4]), num_envs=2, integrator=RK4(), gravity=0.0,
+        timestep=0.02, coupling=Strong(tolerance=1e-10),
+    )  # fmt: skip
+
+    def air(t, state):
+        _, angular = flight.mean_acceleration()
+        turning = -added[:, None] * angular
+        turning[:, 2] += moment
+        return Load(force=torch.zeros_like(turning), moment=turning, axes="body")
+
+    flight.add_load(air)
+    flight.step(25)
+    wanted = 0.5 * moment / (0.4 + added)
+    np.testing.assert_allclose(flight.get_state().ang_vel_b[:, 2], wanted, rtol=1e-7)
+
+
+def test_the_mean_acceleration_is_that_of_the_airframe_alone():
+    fin = (
+        '<body name="fin"><joint axis="0 0 1"/>'
+        '<inertial pos="0 0 0" mass="0.1" diaginertia="0.01 0.01 0.01"/></body>'
+    )
+    flight = FreeFlight(
+        1.0, np.eye(3), num_envs=2, integrator=RK4(), parts=fin, coupling=Strong()
+    )
+    flight.add_load(lambda t, state: Load(force=torch.ones(2, 3), axes="earth"))
+    flight.step()
+    assert [part.shape for part in flight.mean_acceleration()] == [(2, 3), (2, 3)]

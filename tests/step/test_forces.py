@@ -13,6 +13,7 @@ from tests.raised import raises
 
 from simstate import Simulation
 from simstate.base.errors import InvalidInputError, UnknownNameError
+from simstate.flight import FreeFlight
 from simstate.integrate import (
     DOP853,
     RK4,
@@ -78,6 +79,50 @@ def test_bad_models_leave_the_state():
         with expected:
             sim.step()
         assert torch.equal(sim.state, before)
+
+
+@pytest.mark.parametrize("integrator", [None, RK4()], ids=["mujoco", "rk4"])
+@pytest.mark.parametrize("on_views", [False, True])
+def test_a_load_that_is_returned_is_refused(integrator, on_views):
+    """It would not act. What a write in place returns is an input, and does."""
+    views = {"reads": ("qvel",), "writes": ("xfrc_applied",)} if on_views else {}
+    models = {
+        True: (lambda t, qvel, load: -qvel, lambda t, qvel, load: load.__iadd__(3)),
+        False: (
+            lambda t, sim: -0.1 * sim.data.qvel,
+            lambda t, sim: sim.data.xfrc_applied[:, 1, :1].add_(3.0),
+        ),
+    }
+    returns, writes = models[on_views]
+    sim = body(integrator, 2)
+    sim.add_force(returns, **views)
+    before = sim.state.clone()
+    with raises(InvalidInputError, name="model"):
+        sim.step()
+    assert torch.equal(sim.state, before)
+    sim = body(integrator, 2)
+    sim.add_force(writes, **views)
+    sim.step()
+    assert sim.data.qvel[:, 0].tolist() == pytest.approx([0.15] * 2, rel=1e-12)
+
+
+def test_a_function_of_other_arguments_is_refused_when_it_is_added():
+    sim = body(RK4())
+    flight = FreeFlight(mass=1.0, inertia=np.eye(3))
+    cases = [
+        (lambda: sim.add_force(lambda sim: None), "model"),
+        (lambda: sim.add_force(lambda t: None, writes=("ctrl",)), "model"),
+        (lambda: sim.add_coupled_force(lambda sim: None), "model"),
+        (lambda: sim.add_task(lambda sim: None, period=1.0), "function"),
+        (lambda: sim.add_event(lambda t, sim: sim.time), "function"),
+        (lambda: sim.add_event(lambda s: s.time, action=lambda s: None), "action"),
+        (lambda: flight.add_load(lambda state: None), "model"),
+        (lambda: FreeFlight(mass=1.0, inertia=np.eye(3), gravity=(0, 0, 0)), "gravity"),
+    ]
+    for call, name in cases:
+        with raises(InvalidInputError, name=name):
+            call()
+    sim.step()
 
 
 def test_held_loads_without_an_integrator():
@@ -223,7 +268,7 @@ def test_unknown_names_and_bad_values():
         sim.add_force(Drag("modl", "body", 1.0))
     with raises(InvalidInputError, name="gravity"):
         sim.add_force(PointMassGravity(1.0))
-    with raises(InvalidInputError, name="mu of PointMassGravity"):
+    with raises(InvalidInputError, name="mu"):
         PointMassGravity(-1.0)
     with raises(InvalidInputError, name="model"):
         sim.add_force(3)

@@ -76,11 +76,11 @@ def test_a_throttle_out_of_range_is_refused_and_gains_no_mass():
     sim.add_force(Thruster("model", "body", (3, 0, 0), mass_flow=0.1, throttle=gap))
     sim.step()
     before = sim.state.clone()
-    with raises(InvalidInputError, name="The throttle of the Thruster on 'body'"):
+    with raises(InvalidInputError, name="throttle"):
         sim.step()
     assert torch.equal(sim.state, before)
     for wrong in (-0.1, 1.1, [0.2, 0.3, float("nan")]):
-        with raises(InvalidInputError, name="throttle of Thruster"):
+        with raises(InvalidInputError, name="throttle"):
             Thruster("model", "body", (3, 0, 0), throttle=wrong)
 
 
@@ -151,17 +151,17 @@ def test_drag_is_against_the_world_in_every_frame():
     ("make", "name"),
     [
         (lambda: Drag("model", "body", [0.2, 0.3]), "area"),
-        (lambda: Drag("model", "body", 1.0, density=[[1.0]]), "density of Drag"),
-        (lambda: Drag("model", "body", 1.0, wind=[1.0, 2.0]), "wind of Drag"),
-        (lambda: Drag("model", "body", 0.0), "area of Drag"),
-        (lambda: Drag("model", "body", 1.0, density="air"), "density of Drag"),
-        (lambda: Thruster("model", "body", 3.0), "force of Thruster"),
+        (lambda: Drag("model", "body", 1.0, density=[[1.0]]), "density"),
+        (lambda: Drag("model", "body", 1.0, wind=[1.0, 2.0]), "wind"),
+        (lambda: Drag("model", "body", 0.0), "area"),
+        (lambda: Drag("model", "body", 1.0, density="air"), "density"),
+        (lambda: Thruster("model", "body", 3.0), "force"),
         (lambda: Thruster("model", "body", (1, 0, 0), mass_flow=-1),
-         "mass_flow of Thruster"),
+         "mass_flow"),
         (lambda: Thruster("model", "body", [[1, 0, 0]] * 2), "force"),
         (lambda: UniformGravity([[0, 0, 1]] * 2), "acceleration"),
-        (lambda: UniformGravity((0, 0)), "acceleration of UniformGravity"),
-        (lambda: UniformGravity((0, 0, np.inf)), "acceleration of UniformGravity"),
+        (lambda: UniformGravity((0, 0)), "acceleration"),
+        (lambda: UniformGravity((0, 0, np.inf)), "acceleration"),
     ],
 )  # fmt: skip
 def test_wrong_numbers_say_which(make, name):
@@ -184,8 +184,8 @@ def test_processes_of_each_world():
     sim.add_process(price)
     assert price.rate(sim.time, sim).flatten().tolist() == pytest.approx([0.2, 0.6])
     for wrong, name in (
-        ({"time_constant": -1.0, "std": 1.0}, "time_constant of process 'x'"),
-        ({"time_constant": 1.0, "std": [1.0, 2.0, 3.0]}, "std of process 'x'"),
+        ({"time_constant": -1.0, "std": 1.0}, "time_constant"),
+        ({"time_constant": 1.0, "std": [1.0, 2.0, 3.0]}, "std"),
         ({"time_constant": "long", "std": 1.0}, "time_constant"),
         ({"time_constant": torch.ones(3, 2), "std": 1.0}, "time_constant"),
     ):
@@ -206,9 +206,9 @@ def test_parameters_are_written_as_they_are_given():
     push.parameters["throttle"] = 0.25
     assert slot_of(sim, "parameter/Thruster/force").equal(rows.double())
     for parameter, wrong, name in (
-        ("throttle", 1.5, "throttle of Thruster"),
+        ("throttle", 1.5, "throttle"),
         ("throttle", [0.1, 0.2], "throttle"),
-        ("force", [1.0, 2.0], "force of Thruster"),
+        ("force", [1.0, 2.0], "force"),
         ("force", torch.ones(2, 3), "force"),
         ("dry_mas", 1.0, "dry_mas"),
     ):

@@ -184,7 +184,7 @@ def test_an_interrupt_at_any_line_leaves_the_worlds_unchanged(name):
 def test_a_model_that_steps_or_resets_is_refused(scheme):
     for act, name in (
         (Simulation.step, "sim.step"),
-        (Simulation.reset, "force model"),
+        (Simulation.reset, "reset"),
         (lambda sim: sim.run(until=1.0), "sim.step"),
     ):
         sim = make(scheme)

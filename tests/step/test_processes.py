@@ -143,15 +143,15 @@ def test_a_name_of_the_mechanics_is_refused(name):
 
 @pytest.mark.parametrize("initial", [0.0, [], [[[1.0]]]])
 def test_an_initial_value_of_a_wrong_shape_is_refused(initial):
-    with raises(ShapeError, name="The initial value of process 'swing'"):
+    with raises(ShapeError, name="initial"):
         Oscillator("swing", initial)
 
 
 def test_initial_values_must_be_finite_and_fit_the_worlds():
-    with raises(InvalidInputError, name="The initial value of process 'swing'"):
+    with raises(InvalidInputError, name="initial"):
         Oscillator("swing", [np.nan, 0.0])
     sim = make(RK4(), 4)
-    with raises(ShapeError, name="swing"):
+    with raises(ShapeError, name="initial"):
         sim.add_process(Oscillator("swing", np.zeros((3, 2))))
     sim.add_process(Oscillator("swing", [0.0, 1.0]))  # it was not left half added
 
@@ -166,18 +166,18 @@ def test_initial_values_must_be_finite_and_fit_the_worlds():
     ],
 )
 def test_parameters_must_be_positive(build, name):
-    with raises(InvalidInputError, name=f"{name} of process 'x'"):
+    with raises(InvalidInputError, name=name):
         build()
 
 
 def test_processes_need_an_integrator_and_names_that_differ():
-    with raises(InvalidInputError, name="Process 'swing'"):
+    with raises(InvalidInputError, name="swing"):
         make(None).add_process(Oscillator("swing", [0.0, 0.0]))
     sim = make(RK4())
     sim.add_process(Oscillator("swing", [0.0, 0.0]))
     with raises(InvalidInputError, name="swing"):
         sim.add_process(Oscillator("swing", [0.0, 0.0]))
-    with raises(InvalidInputError, name="process 'gust'"):
+    with raises(InvalidInputError, name="gust"):
         sim.add_process(OrnsteinUhlenbeck("gust", [0.0], 1.0, 1.0))
     assert [process.name for process in processes_of(sim)] == ["swing"]
 
@@ -200,7 +200,7 @@ def test_a_rate_of_a_wrong_shape_leaves_the_state(scheme):
     sim.add_process(process)
     sim.data.qvel[:] = 1.0
     before = sim.state.clone()
-    with raises(ShapeError, name="The rate of process 'fixed'"):
+    with raises(ShapeError, name="rate"):
         sim.step()
     assert torch.equal(sim.state, before)
     assert process.value.tolist() == [[1.0]] * 4
@@ -248,7 +248,7 @@ def test_a_process_that_diverges_is_named(mode):
     ],
 )
 def test_parameters_must_be_finite(build, name):
-    with raises(InvalidInputError, name=f"{name} of process 'x'"):
+    with raises(InvalidInputError, name=name):
         build()
 
 

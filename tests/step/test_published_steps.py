@@ -476,7 +476,7 @@ CASES = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:.*has its order for two sources:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:.*attains its order for two sources:RuntimeWarning")
 @pytest.mark.parametrize(("name", "kind", "m"), CASES)
 def test_two_steps_are_the_published_ones(name, kind, m):
     """Seven worlds, each with its own start and noise, exact to rounding."""

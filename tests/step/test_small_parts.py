@@ -359,7 +359,7 @@ def test_the_conserved_quantities_of_one_world_of_several():
     assert torch.equal(sim.state, before)
     np.testing.assert_allclose(found.time, 3 + np.array([0, 2, 4, 6, 8]) * 0.01)
     shorter = integrate.report(sim, 0.07, env_id=2, samples=3)
-    np.testing.assert_allclose(shorter.time, 3 + np.array([0, 2, 4, 6, 7]) * 0.01)
+    np.testing.assert_allclose(shorter.time, 3 + np.array([0, 3, 6, 7]) * 0.01)
     model.body_mass[:] *= 2.0
     model.opt.gravity[1] = 0.25
     data = mujoco.MjData(model)

@@ -197,7 +197,7 @@ def test_weak_order_with_two_sources_that_mix(name):
     assert found == pytest.approx(SCHEMES[name].weak_order, abs=0.1)
 
 
-@pytest.mark.filterwarnings("ignore:.*has its order for two sources:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:.*attains its order for two sources:RuntimeWarning")
 @pytest.mark.parametrize("name", ANY)
 def test_weak_order_with_three_sources_that_mix(name):
     """Signs that pairs share leave Rößler's Itô schemes with order 1, as they say."""

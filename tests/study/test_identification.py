@@ -25,7 +25,7 @@ from simstate.study.identification import Fit, FittedParameters
 from simstate.study.identification.body_inertia import principal_inertia, shape_of
 from simstate.study.identification.fitted_model import fitted_model
 from simstate.study.identification.free_parameters import parse_free
-from simstate.study.identification.gauss_newton import found_doubt
+from simstate.study.identification.gauss_newton import found_doubt, minimise
 from simstate.study.identification.information import information
 from simstate.study.identification.residuals import Residuals
 from simstate.study.identification.signals import Signals, match_signals
@@ -280,6 +280,20 @@ def test_jacobian_is_that_of_centred_differences():
         problem.jacobian(far, problem.residual(far)),
         again.jacobian(far, again.residual(far)),
     )
+
+
+def test_fit_ends_at_the_minimum():
+    """Also if derivatives of an earlier point seem to serve: in units of deviations."""
+    case = arm(4, 0.45)
+    sim = Simulation(case.scene)
+    parameters = parse_free(sim, case.free)
+    windows = cut_windows((match_signals(sim, case.log),), sim.timestep, None)
+    problem = Residuals(build_scene(case.scene), windows, parameters, True, True, 1)
+    start = np.array([one.start for one in parameters])
+    fit = minimise(problem, start, 50)
+    inverse = np.linalg.inv(fit.jacobian.T @ fit.jacobian)
+    left = inverse @ (fit.jacobian.T @ fit.residual)
+    assert np.abs(left / np.sqrt(np.diag(inverse))).max() < 0.02
 
 
 def test_interval_of_a_length_is_symmetric_in_its_square():

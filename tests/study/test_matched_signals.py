@@ -61,8 +61,8 @@ def test_components_are_matched_by_name_in_any_order(sim):
     assert pos.addresses == (("qpos", 7), ("qpos", 8))
     np.testing.assert_allclose(pos.read()[1].numpy(), [1.6, 1.7])
     assert found.notes == (
-        "robot.joint_vel: unit not declared; taken for the model's.",
-        "robot.joint_pos: unit not declared; taken for the model's.",
+        "robot.joint_vel: unit not declared; assumed to be the model's.",
+        "robot.joint_pos: unit not declared; assumed to be the model's.",
     )
 
 

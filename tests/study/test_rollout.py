@@ -6,9 +6,11 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 
-from simstate import EntityCfg, SceneCfg, Simulation
+from simstate import EntityCfg, InvalidInputError, SceneCfg, Simulation, study
 from simstate.study import rollout
+from simstate.study.planners import MPPI
 
 MODEL = """
 <mujoco>
@@ -73,3 +75,34 @@ def test_controls_that_are_not_numbers_diverge_where_they_have_no_effect():
     controls[2, 1] = torch.nan
     rollout.advance(sim, controls)
     assert sim.diverged.tolist() == [False, False, True]
+
+
+@pytest.fixture(params=["1", "0"], ids=["core", "batch"])
+def sim(request, monkeypatch):
+    """Worlds on the compiled core, and without it."""
+    monkeypatch.setenv("SIMSTATE_CORE", request.param)
+    return make_sim()
+
+
+def test_a_rollout_without_steps_changes_nothing(sim):
+    before, none = sim.state.clone(), torch.zeros(1, 0, sim.model.nu)
+    rollout.advance(sim, none)
+    found = rollout.record_fields(sim, none, np.empty(0, int), ["qpos"])
+    rollout.hold(sim, sim.data.ctrl.clone(), 0)
+    assert torch.equal(sim.state, before)
+    assert found is None or found["qpos"].shape == (0, sim.num_envs, sim.model.nq)
+
+
+def test_public_calls_reject_no_steps(sim):
+    nu = sim.model.nu
+    roll = study.differentiable(sim)
+    state = torch.zeros(sim.num_envs, roll.size)
+    for call, name in (
+        (lambda: sim.step(0), "n"),
+        (lambda: study.futures(sim, torch.zeros(1, 2, 0, nu)), "controls"),
+        (lambda: study.differentiable(sim, steps=0), "steps"),
+        (lambda: roll(state, torch.zeros(sim.num_envs, 0, nu)), "controls"),
+        (lambda: MPPI(0), "horizon"),
+    ):
+        with raises(InvalidInputError, name=name):
+            call()

@@ -170,11 +170,11 @@ def test_missing_and_wrong_sensors_are_named(made, tmp_path):
     with pytest.raises(ValueError, match="projected_gravity_b' is missing"):
         runner.act(sensors)
     for lags in ({"joint": 1}, {"joint_vel": -1}, {"joint_vel": 1.5}):
-        with pytest.raises(ValueError, match="terms are"):
+        with pytest.raises(ValueError, match="lags must be"):
             PolicyRunner(path, lags=lags)
     cut = tmp_path / "cut.onnx"
     cut.write_bytes(path.read_bytes()[:4000])
-    with pytest.raises(ValueError, match="is no ONNX policy"):
+    with pytest.raises(ValueError, match="is not an ONNX policy"):
         PolicyRunner(cut)
 
 

@@ -98,7 +98,7 @@ def write_csv(path, columns, without=()):
 def test_the_command_compares_a_table(policy, logs, tmp_path, capsys):
     healthy = write_csv(tmp_path / "healthy.csv", logs[0])
     assert main(["passport", str(policy.path), "--log", str(healthy)]) == 0
-    assert "healthy.csv fits the passport." in capsys.readouterr().out
+    assert "healthy.csv matches the passport." in capsys.readouterr().out
     log = dict(logs[0])
     time, values, names = log.pop("joint_pos")
     log["q"] = time, np.degrees(values), names

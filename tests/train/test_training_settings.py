@@ -78,6 +78,14 @@ def test_a_run_that_is_repeated_from_its_file_has_them(tmp_path: Path):
     assert values(again.env_cfg()) == values(tasks.make_cfg(TASK))
 
 
+def test_a_run_that_is_repeated_from_its_file_has_its_fitted_parameters(tmp_path: Path):
+    cfg = dataclasses.replace(run_cfg(), parameters="fit.json")
+    write_run_file(tmp_path, cfg)
+    again = read_run_file(tmp_path)
+    assert again.parameters == "fit.json"
+    assert values(again.env_cfg()) == values(cfg.env_cfg())
+
+
 def test_unknown_paths_are_refused():
     with raises(UnknownNameError, name="env.commands.velocity.resampling"):
         run_cfg({"env.commands.velocity.resampling": (1, 2)}).training_env_cfg()

@@ -118,7 +118,7 @@ def test_a_recording_and_another_next_to_it_in_the_page(
         press(viewer, browser, "to the next mark", lambda: course.at == 2)
         press(viewer, browser, "◀❙", lambda: course.at == 1)
         for _ in range(20):  # a page that is being laid out may lose a click
-            for label in ("Compare", "what differs"):
+            for label in ("Compare", "list differences"):
                 meanwhile(viewer, lambda label=label: browser.click(label), label)
                 viewer.run(2.0)
             if "pushed" in viewer.panel.answer.content:

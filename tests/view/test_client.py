@@ -38,7 +38,7 @@ def viewer(sim: Simulation) -> Iterator[Viewer]:
 
 @pytest.fixture
 def client(viewer: Viewer) -> Iterator[Client]:
-    client = Client(viewer.url)
+    client = Client(viewer.url, close_timeout=0.3)  # it does not read all that comes
     run_until(viewer, lambda: viewer.num_clients == 1, "the connection")
     yield client
     client.close()
@@ -265,7 +265,7 @@ def test_what_waits_for_a_slow_client_is_bounded(
 def test_plots_follow_the_world_shown(
     sim: Simulation, viewer: Viewer, client: Client
 ) -> None:
-    client.set("what", "robot.joint_pos")
+    client.set("source", "robot.joint_pos")
     client.set("only", "wrist")
     client.set("world", 1)
     run_until(viewer, lambda: viewer.picture.world == 1, "the other world")

@@ -215,7 +215,7 @@ def test_the_difference_is_that_of_the_bodies(pair: ComparedCourse) -> None:
             atol=1e-5,
         )
     pair.join()
-    assert pair.remark(1) == "heavier has all bodies where the first has them"
+    assert pair.remark(1) == "heavier has all bodies at the same positions"
 
 
 def test_a_client_asks_what_differs(pair: ComparedCourse) -> None:
@@ -225,7 +225,7 @@ def test_a_client_asks_what_differs(pair: ComparedCourse) -> None:
         client.set("world", 1)
         client.set("step", True)
         run_until(viewer, lambda: float(pair.worlds.time[0]) > 0.0, "the step")
-        client.set("what differs", True)
+        client.set("list differences", True)
         run_until(viewer, lambda: "heavier" in viewer.panel.answer.content, "it")
         assert "qvel" in viewer.panel.answer.content
         client.set("put both in the same state", True)

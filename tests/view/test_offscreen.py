@@ -249,7 +249,7 @@ def test_no_worlds_are_refused(
     for command in (render, view):
         assert main([*command, "--envs", count]) == 1
         said = capsys.readouterr().err
-        assert f"--envs must be a whole number ≥ 1, got {count}" in said
+        assert f"--envs must be an integer ≥ 1, got {count}" in said
 
 
 TEXTURED = """

@@ -247,7 +247,7 @@ def test_the_command_writes_a_page_of_a_task(
     assert run["scene"]["worlds"] == [1]
     assert len(run["tables"]["Settings"]) > 10
     assert main(["share", str(path), "--out", str(tmp_path / "no" / "x.html")]) == 1
-    assert "there is no folder" in capsys.readouterr().err
+    assert "does not exist" in capsys.readouterr().err
 
 
 def test_welded_triangles_keep_edges_and_smooth_curves() -> None:

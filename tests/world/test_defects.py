@@ -168,7 +168,7 @@ def test_ids_that_numpy_changed_select_other_worlds():
     robot.write_joint_position_to_sim([[0.3], [0.4]], env_ids=ids)
     assert robot.data.joint_pos[:, 0].tolist() == [0.4, 0.2, 0.3]
     array[:] = [7, 0]
-    with raises(InvalidInputError, name="env ids"):
+    with raises(InvalidInputError, name="env_ids"):
         robot.write_joint_position_to_sim([[0.3], [0.4]], env_ids=ids)
     mask = torch.tensor([True, False, False])
     robot.write_joint_position_to_sim([[0.5]], env_ids=mask)

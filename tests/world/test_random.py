@@ -147,7 +147,7 @@ def test_rows_that_are_no_worlds_are_refused(rows):
         lambda: rng.uniform(rows, 2),
         lambda: rng.seed(8, rows),
     ):
-        with raises(InvalidInputError, name="env ids"):
+        with raises(InvalidInputError, name="env_ids"):
             call()
     assert torch.equal(rng.bits(ALL, 3), twin.bits(ALL, 3))
 
@@ -157,7 +157,7 @@ def test_rows_that_change_in_place_are_looked_at_again():
     rows = torch.tensor([2, 0])
     rng.bits(rows, 1)
     rows[1] = 2
-    with raises(InvalidInputError, name="env ids"):
+    with raises(InvalidInputError, name="env_ids"):
         rng.bits(rows, 1)
 
 
@@ -170,10 +170,10 @@ def test_a_devices_rows_are_looked_at_again_when_torch_has_changed_them(monkeypa
     first = rng.uniform(rows, 1)
     assert torch.equal(first, twin.uniform(torch.tensor([2, 0]), 1))
     rows[1] = 2
-    with raises(InvalidInputError, name="env ids"):
+    with raises(InvalidInputError, name="env_ids"):
         rng.uniform(rows, 1)
     rows[1] = 4
-    with raises(InvalidInputError, name="env ids"):
+    with raises(InvalidInputError, name="env_ids"):
         rng.uniform(rows, 1)
     rows[1] = 3
     assert torch.equal(rng.uniform(rows, 2), twin.uniform(torch.tensor([2, 3]), 2))
@@ -194,7 +194,7 @@ def test_rows_that_numpy_changes_are_looked_at_again():
     twin.uniform(torch.tensor([2, 0]), 1)
     for wrong in ([1, 1], [4, 0], [-1, 2]):
         numbers[:] = wrong
-        with raises(InvalidInputError, name="env ids"):
+        with raises(InvalidInputError, name="env_ids"):
             rng.uniform(rows, 1)
     assert torch.equal(rng.bits(ALL, 3), twin.bits(ALL, 3))
 
@@ -211,7 +211,7 @@ def test_a_number_of_columns_is_one(draw, columns):
 
 def test_slices_are_checked_and_kept_in_order():
     rng, twin = streams(5, 7), streams(5, 7)
-    with raises(InvalidInputError, name="env ids"):
+    with raises(InvalidInputError, name="env_ids"):
         rng.uniform(slice("a"), 2)
     back = rng.uniform(slice(None, None, -2), 2)
     assert torch.equal(back, twin.uniform(torch.tensor([4, 2, 0]), 2))

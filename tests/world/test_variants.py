@@ -137,7 +137,7 @@ def test_another_structure_is_refused(engine):
     other = dataclasses.replace(
         scene(CHOICES[1]), entities={**scene(CHOICES[1]).entities, "cube": more}
     )
-    with raises(ModelError, name="B_colind (24,) (36,)"):
+    with raises(ModelError, name="B_colind"):
         sim.write_variant(other, [1])
     assert sim.snapshot().slots.keys() == before.slots.keys()
 
@@ -147,5 +147,5 @@ def test_a_variant_without_its_shortcut_says_so():
         SceneCfg(entities={"it": EntityCfg(model="cube", com_varies=varies)})
         for varies in (True, False)
     ]
-    with raises(ModelError, name="M_colind (21,) (6,)"):
+    with raises(ModelError, name="M_colind"):
         Simulation(cubes[0], 2).write_variant(cubes[1])

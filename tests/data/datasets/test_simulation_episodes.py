@@ -117,3 +117,11 @@ def test_readings_in_memory_and_their_names() -> None:
         sim.record(quantities=["contacts/box.force"])
     with raises(InvalidInputError, name="contacts/box"):
         sim.record(quantities=["contacts/box"])
+
+
+def test_worlds_that_were_not_stepped_have_no_episode(tmp_path: Path) -> None:
+    path = tmp_path / "still.simrec"
+    with make().record(path, quantities=["arm.joint_pos"], fields=("ctrl",)):
+        pass
+    with raises(InvalidInputError, name="episodes"):
+        datasets.write_lerobot(path, tmp_path / "none")

@@ -188,7 +188,7 @@ def test_what_cannot_go_on_is_said():
 
     ray.start_actor = always_lost
     ray.lose(0)
-    with raises(SimStateError, name="worker 0") as told:
+    with raises(SimStateError, name="workers") as told:
         remote.step(torch.zeros(7, remote.action_dim))
     assert "the worker has died" in str(told.value.__cause__)
 

@@ -148,6 +148,6 @@ def test_the_command(run, tmp_path, capsys):
     demos = read_hdf5(tmp_path / "data/demos.hdf5")
     assert "states/articulation/robot/joint_position" in demos[0].arrays
     assert main([*args, "--policy", "x.onnx"]) == 1
-    assert "Say who acts" in capsys.readouterr().err
+    assert "Give either --policy" in capsys.readouterr().err
     with raises(InvalidInputError, file="data"):
         collect_from([path], tmp_path / "data", success=None)

@@ -92,6 +92,9 @@ def test_a_branch_goes_on_as_it_went(run):
         branch(path, step=39)
     with raises(InvalidInputError, name="time"):
         branch(path)
+    for time in (-0.1, 100.0):
+        with raises(InvalidInputError, name="time"):
+            branch(path, time=time)
 
 
 def test_a_changed_gain_is_found_and_named(run):
@@ -595,7 +598,7 @@ def test_a_recording_is_carried_to_another_simulator(tmp_path, capsys):
     assert when is not None
     assert 0.0 < when <= found.time[-1]
     assert found.horizon("qpos", 1e9) is None
-    assert "off by at most, after 0 s: qpos 0" in str(found)
+    assert "largest errors after 0 s: qpos 0" in str(found)
     assert main(["replay", str(path), "--in", "looped"]) == 0
     assert "on looped" in capsys.readouterr().out
 

@@ -141,5 +141,5 @@ def compare(name: str) -> float:
 if __name__ == "__main__":
     for name in ("quadruped", "humanoid", "arm", "cube"):
         worst = compare(name)
-        print(f"{name}: greatest relative error against Pinocchio {worst:.1e}")
+        print(f"{name}: largest relative error against Pinocchio {worst:.1e}")
         assert worst < 1e-10, name

@@ -217,6 +217,15 @@ def test_an_inertia_smaller_than_its_arm_allows_is_refused():
         points.move_inertia(it.about(it.com), it.mass.sum(), [3.0, 0, 0], [0, 0, 0])
 
 
+def test_a_float32_plate_in_any_axes_has_a_valid_inertia():
+    """Its largest moment is the sum of the others: rounding may exceed it."""
+    plate = torch.diag(torch.tensor([0.1, 0.3, 0.4]))
+    for quat in np.random.default_rng(3).normal(size=(50, 4)):
+        rot = torch.as_tensor(Rotation.from_quat(quat).as_matrix()).float()
+        turned = rot @ plate @ rot.T
+        assert torch.allclose(points.check_inertia(turned), turned, atol=1e-6)
+
+
 @each_definition
 @pytest.mark.parametrize("zero", [0.0, -0.0])
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def state(**change):
                 [[10, 20, 30], [10, 90, 30]], [1.0, 2, 3], "izyx"
             ),
             InvalidInputError,
-            "at [1] are a pole",
+            "at [1] are at a pole",
         ),
         (lambda: state(position=[0, 0, float("nan")]), InvalidInputError, "finite"),
         (lambda: state(position=[0.0, 0.0]), ShapeError, "(…, 3)"),
@@ -107,7 +107,7 @@ def state(**change):
         (
             lambda: state(convention=c.PTERA, attitude=np.diag([1.0, 1, -1])),
             InvalidInputError,
-            "determinant −1",
+            "determinant is −1",
         ),
         (lambda: c.join([]), InvalidInputError, "at least one"),
         (lambda: state()[0], ShapeError, "single state"),

@@ -329,6 +329,18 @@ def flat(reach, difficulty, rng):
     return np.zeros(3)
 
 
+def test_boxes_of_a_stored_array_are_the_same_in_each_tile():
+    """The function returns one array each time, which must not be written to."""
+    rows = np.array([[0.5, -0.3, 0.2, 0.4, 0.3, 0.2]])
+    cfg = TerrainCfg(kinds=(Boxes(lambda *_: rows),), columns=2, levels=3, size=4.0)
+    terrain = Terrain(cfg)
+    centres = terrain.boxes[:, :2].reshape(2, 3, 2)  # column by column
+    along = np.array([-4.0, 0.0, 4.0]) + 0.5
+    assert np.allclose(centres[..., 0], along)
+    assert np.allclose(centres[0, :, 1], -2.3)
+    assert rows.tolist() == [[0.5, -0.3, 0.2, 0.4, 0.3, 0.2]]
+
+
 NARROW = Boxes(lambda *_: np.ones((2, 5)))
 FAR = Boxes(lambda *_: np.full((1, 6), 3.5))
 LOW = Boxes(lambda *_: [[0, 0, -2, 1, 1, 1]])
@@ -345,6 +357,7 @@ LOW = Boxes(lambda *_: [[0, 0, -2, 1, 1, 1]])
         ({"resolution": 0.0}, "resolution"),
         ({"border": -0.1}, "border"),
         ({"border": float("nan")}, "border"),
+        ({"border": float("inf")}, "border"),
         ({"kinds": ()}, "kinds"),
         ({"kinds": (flat,)}, flat),
         ({"kinds": (NARROW,)}, NARROW),

@@ -178,7 +178,7 @@ def test_wrong_studies_are_refused(tmp_path, file):
         (lambda: Study(print, {}, 1.0, {"x": abs}), "draws"),
         (lambda: Study(print, {"a": choice([1])}, 1.0, {}), "draws"),
         (lambda: falling(worst="rang"), "rang"),
-        (lambda: falling(results={"x": 3.0}), "The result 'x'"),
+        (lambda: falling(results={"x": 3.0}), "results['x']"),
         (lambda: falling(make=lambda draws, **o: None).simulation(2), "make"),
         (lambda: falling(make=lambda d, **o: of_one).simulation(2), "make"),
         (lambda: load_study(tmp_path / "none.py"), str(tmp_path / "none.py")),
@@ -265,6 +265,8 @@ def test_histories_of_batches_of_different_lengths_are_joined(file):
     )  # fmt: skip
     assert one.histories["height"].isnan().any()
     without = dataclasses.replace(study, record=None).run(3, batch=2, seed=1)
+    with raises(InvalidInputError, name="record"):
+        without.plot("envelopes.png")
     assert without.times is None
     assert without.histories == {}
     assert torch.equal(without.results["range"], one.results["range"][:3])

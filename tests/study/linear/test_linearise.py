@@ -339,7 +339,7 @@ def test_wrong_questions_raise():
     for wrong, name in (
         (lambda: linearise(sim, inputs=["tork"]), "tork"),
         (lambda: linearise(sim, time="soon"), "soon"),
-        (lambda: linearise(sim, inputs={"x": sim.data.ctrl}), "Input 'x', a view,"),
+        (lambda: linearise(sim, inputs={"x": sim.data.ctrl}), "inputs['x']"),
         (lambda: linearise(sim, outputs={"x": lambda s: s.data.xipos[:1]}), "x"),
         (lambda: linearise(sim).part(["hing"]), "hing"),
         (
@@ -350,11 +350,11 @@ def test_wrong_questions_raise():
         (lambda: trim(sim, {"x": Unknown(0, 1, -1)}, print, print), "x"),
         (
             lambda: trim(sim, {"x": Unknown([1, 2, 3])}, print, print),
-            "The start of 'x'",
+            "start",
         ),
         (
             lambda: trim(sim, {"x": Unknown()}, lambda v: None, lambda: sim.time),
-            "The residual",
+            "residual",
         ),
         (
             lambda: linearise(Simulation(sim.model, 1, engine="warp")),

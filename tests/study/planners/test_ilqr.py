@@ -122,6 +122,8 @@ def test_mistakes():
         iLQR(4, residual=3)  # pyright: ignore[reportArgumentType]
     with raises(SimStateError, name="residual"):
         iLQR(4, residual=lambda sim: sim.time).plan(sim)
+    with raises(SimStateError, name="residual"):
+        iLQR(4, residual=lambda sim: (sim.data.qpos - 9.0).sqrt()).plan(sim)
     env = Env(tasks.make_cfg("Cartpole-SwingUp"), 1)
     with raises(SimStateError, name="derivatives"):
         iLQR(4, residual=weighted).plan(env)

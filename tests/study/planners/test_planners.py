@@ -248,7 +248,7 @@ def test_the_update_of_each_planner():
 @pytest.mark.parametrize("kind", KINDS)
 def test_futures_that_diverge_are_avoided(kind: type[SamplingPlanner]):
     sim = carts()
-    every = kind(4, cost=lambda s: s.time * math.nan, samples=4, knots=2).plan(sim)
+    every = kind(4, cost=lambda s: s.time * math.inf, samples=4, knots=2).plan(sim)
     assert bool(every.isfinite().all())
     assert torch.equal(every, torch.zeros_like(every))
 
@@ -257,6 +257,20 @@ def test_futures_that_diverge_are_avoided(kind: type[SamplingPlanner]):
 
     found = kind(4, cost=some, samples=16, knots=1, interpolation="zero").plan(sim)
     assert float(found.amax()) <= 0.0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_plan_without_a_defined_cost_is_refused(kind: type[SamplingPlanner]):
+    """A cost that is missing, or NaN in one of the futures."""
+    sim = carts()
+
+    def some(sim: Any) -> Tensor:
+        return torch.where(sim.data.ctrl[:, 0] > 0, math.nan, 1.0)
+
+    for cost in (None, some):
+        planner = kind(4, cost=cost, samples=16, knots=1, interpolation="zero")
+        with raises(InvalidInputError, name="cost"):
+            planner.plan(sim)
 
 
 @pytest.mark.parametrize("kind", ["zero", "linear", "cubic"])

@@ -1,0 +1,93 @@
+"""What a flight cannot do: each case has one fault."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from tests.raised import raises
+
+from simstate import InvalidInputError, ShapeError, Simulation, UnknownNameError
+from simstate.flight import (
+    Air,
+    AircraftCfg,
+    FreeFlight,
+    Load,
+    Table,
+    linearise_flight,
+)
+
+pytestmark = pytest.mark.fast
+
+INERTIA = np.diag([0.2, 0.3, 0.4])
+PART = """<body name="fin" pos="0.1 0 0.2"><joint name="turn" axis="0 0 1"/>
+  <inertial pos="0 0 0" mass="0.1" diaginertia="0.01 0.01 0.01"/></body>"""
+
+
+def make(**given) -> FreeFlight:
+    return FreeFlight(1.5, INERTIA, **given)
+
+
+def test_air_is_of_one_simulation():
+    air = Air()
+    make(air=air)
+    with pytest.raises(InvalidInputError):
+        make(air=air)
+
+
+def test_a_state_without_air_has_no_airspeed():
+    state = dataclasses.replace(make().get_state(), air=None)
+    with pytest.raises(InvalidInputError):
+        _ = state.dynamic_pressure
+
+
+def test_one_of_several_aircraft_is_named():
+    both = FreeFlight(
+        fleet={name: AircraftCfg(mass=1.0, inertia=INERTIA) for name in ("a", "b")}
+    )
+    for call in (both.get_state, both.mean_acceleration):
+        with raises(InvalidInputError, name="aircraft"):
+            call()
+    with raises(UnknownNameError, name="c"):
+        both.get_state("c")
+    with pytest.raises(InvalidInputError):
+        linearise_flight(both, aircraft="a")
+    with pytest.raises(InvalidInputError):
+        both.mean_acceleration("a")  # without a coupled load
+
+
+def test_a_flight_with_moving_parts_has_no_modes_of_a_rigid_one():
+    flight = make(parts=PART)
+    with pytest.raises(InvalidInputError):
+        linearise_flight(flight)
+    with raises(UnknownNameError, name="rudder"):
+        linearise_flight(make(), ["rudder"])
+
+
+def test_a_load_on_a_part_has_no_wind_axes():
+    flight = make(parts=PART, velocity_E__E=(20.0, 1.0, 2.0))
+    force = torch.ones(1, 3, dtype=torch.float64)
+    axes = "wind"
+    flight.add_load(lambda t, state: Load(force=force, axes=axes, body="fin"))
+    with pytest.raises(InvalidInputError):
+        flight.step()
+    axes = "body"
+    flight.step()
+
+
+def test_a_table_has_a_row_for_each_world():
+    sim = Simulation(make(num_envs=3).sim.model, 3)
+    table = Table({"x": [0.0, 1.0]}, np.ones((3, 2)), per_world=True)
+    table.attach(sim)
+    fewer = Table({"x": [0.0, 1.0]}, np.ones((2, 2)), per_world=True)
+    with raises(ShapeError, name="values"):
+        fewer.attach(sim)
+    Table({"x": [0.0, 1.0]}, np.ones(2)).attach(sim)
+
+
+@pytest.mark.parametrize(("n", "every"), [(0, 1), (4, 0), (4, 3), (-4, 2)])
+def test_samples_of_a_flight_divide_its_steps(n, every):
+    with pytest.raises(InvalidInputError):
+        make().fly(n, every)
