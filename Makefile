@@ -17,7 +17,7 @@ NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo robots menagerie test test-viewer browser osmesa screenshots test-fast faults sanitize mutants dist-check test-ptera test-mujoco4 test-models test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo robots menagerie test test-faults test-without-core test-viewer browser osmesa screenshots test-fast faults sanitize mutants dist-check test-ptera test-mujoco4 test-models test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
 
 # 256 quadrupeds, in eight lines, with a film and a plot in demo/; ARGS=--all prints the rest.
 demo: $(READY)-demo
@@ -33,9 +33,17 @@ train-demo: $(READY)-train
 	$(BIN)/simstate train Quadruped-Velocity --profile --run-dir runs/demo/quadruped-$(STAMP)
 	$(BIN)/simstate play runs/demo/quadruped-$(STAMP) --film runs/demo/quadruped-$(STAMP)/walk.gif
 
+# All tests; then faults, on one core, next to the tests without the compiled core. What Python
+# compiles is kept, for the many processes.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY)-test
 	$(BIN)/pytest -q -n auto --dist loadfile --durations=15
+	$(MAKE) --no-print-directory -j 2 test-faults test-without-core
+
+test-faults: $(READY)-test
 	$(BIN)/python -m tests.faults --seconds 60 --seeds 10000
+
+test-without-core: $(READY)-test
 	SIMSTATE_CORE=0 $(BIN)/pytest -q -n auto --dist loadfile -k 'not warp' $(BOTH_PATHS)
 
 # The viewer in a real browser, which draws about a picture a second: minutes.
@@ -65,12 +73,13 @@ faults: $(READY)-test
 
 # What takes too long for every day: a dozen foreign models on warp (each of their kernels
 # compiles for half a minute on first use), 50,000 sequences of calls, 5,000 histories of faults, interruptions
-# at every line, the laws without the compiled core, 10⁸ world-steps and a
+# at every line, altered files, the laws without the compiled core, 10⁸ world-steps and a
 # recording of 10 GB with flat memory. Hours.
 soak: $(READY)-test menagerie
 	$(BIN)/pytest -q -o faulthandler_timeout=0 -m soak
 	$(BIN)/python -m tests.faults --seeds 5000
-	SIMSTATE_SOAK=50 $(BIN)/pytest -q -o faulthandler_timeout=0 tests/world
+	SIMSTATE_SOAK=50 $(BIN)/pytest -q -o faulthandler_timeout=0 tests/world tests/record \
+		tests/base/test_files.py tests/test_damaged_files.py
 	SIMSTATE_CORE=0 $(BIN)/pytest -q -k 'not warp' tests/engine tests/step tests/laws tests/world tests/state
 	$(BIN)/python benchmarks/soak.py --world-steps 1e8
 	$(BIN)/python benchmarks/recording_soak.py --gigabytes 10 --folder build
@@ -182,7 +191,7 @@ check: $(READY)-dev
 	$(BIN)/ruff check .
 	$(BIN)/python -m tests.voice
 	$(BIN)/pyright
-	NO_MKDOCS_2_WARNING=1 $(BIN)/pytest -q tests/docs/test_site.py -k the_site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/pytest -q tests/docs/test_site.py -m site
 
 # Whether the pins can be installed on every Python that the README names; asks the
 # package index, and downloads no package but uv, which resolves by metadata alone.

@@ -9,7 +9,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import os
 import time
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # idle threads of BLAS wait busily
 
 import mujoco
 import numpy as np
