@@ -143,7 +143,7 @@ ROWS = {
         "mass matrix, Jacobians, momenta; URDF files",
         "Pinocchio",
         "make test-dynamics",
-        r"\w+: greatest relative error[^\n]+|\d+ passed.*? in ",
+        r"\w+: largest relative error[^\n]+|\d+ passed.*? in ",
         every=True,
     ),
 }
