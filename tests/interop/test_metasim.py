@@ -7,6 +7,7 @@ from tests.raised import raises
 from simstate import (
     EntityCfg,
     InitialStateCfg,
+    InvalidInputError,
     SceneCfg,
     ShapeError,
     SimStateError,
@@ -73,6 +74,13 @@ def test_reward_success_and_time_out(sim):
     assert env.step(idle)[3] == [True] * 3
     env.reset()
     assert env.step(idle)[3] == [False] * 3
+
+
+@pytest.mark.parametrize("name", ["decimation", "max_episode_steps"])
+def test_counts_are_positive_integers(sim, name):
+    for wrong in (0, -3, 1.5):
+        with raises(InvalidInputError, name=name):
+            MetaSimEnv(sim, **{name: wrong})
 
 
 def test_steps_count_without_a_reset_too(sim):

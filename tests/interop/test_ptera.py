@@ -196,7 +196,7 @@ def test_a_name_that_xml_must_escape():
         ({"I_BP1_CgP1": [np.eye(3)] * 2}, ShapeError, "I_BP1_CgP1"),
         ({"mass": [1.0, 2.0]}, ShapeError, "mass describes one body"),
         ({"delta_time": "0.1"}, InvalidInputError, "delta_time must be real numbers"),
-        ({"name": ""}, InvalidInputError, "name is empty"),
+        ({"name": ""}, InvalidInputError, "name must not be empty"),
     ],
 )
 def test_refused(change, error, message):

@@ -217,7 +217,7 @@ def test_what_cannot_be_explained_is_said(monkeypatch):
 @pytest.mark.parametrize(
     ("notes", "text"),
     [
-        (("no skin",), "It said of the model: no skin\n"),
+        (("no skin",), "Its message on the model: no skin\n"),
         (("no skin", "no cable"), "no skin … and 1 more, in --json"),
         (("no skin", "no cable", "no sleep"), "no skin … and 2 more, in --json"),
     ],

@@ -72,9 +72,7 @@ def test_one_that_is_not_installed_says_in_one_line_how_to_get_it(absent):
         with pytest.raises(MissingSimulatorError) as caught:
             call()
         text = str(caught.value)
-        assert text == (
-            "Absent is not installed: pip install 'simstate[absent]' brings it."
-        )
+        assert text == ("Absent is not installed. Run: pip install 'simstate[absent]'.")
     assert isinstance(caught.value, ImportError)
     assert isinstance(caught.value, SimStateError)
 
@@ -141,7 +139,7 @@ def test_what_a_model_needs_and_drake_lacks_is_known_without_drake():
         "gravity compensation",
         "armature of joints without an actuator",
     }
-    assert missing["gravity compensation"].why == "gravity acts in full"
+    assert missing["gravity compensation"].why == "gravity is not reduced"
     assert not info("native").capabilities.missing(arm)
 
 

@@ -247,7 +247,7 @@ def test_the_tables_say_everything():
         "  cause: mass is other",
         "  UNEXPLAINED: passive forces differs by 0.75 N",
         "third: not compared. No [meshes].",
-        "  as it is after 0.3 s bodies nan m",
+        "  original after 0.3 s bodies nan m",
     ):
         assert line in text
     assert "  matched " not in text

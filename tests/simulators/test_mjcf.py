@@ -67,6 +67,27 @@ def test_numbers_keep_all_their_digits():
     assert again.body_mass[1] == third
 
 
+def test_options_and_flags_are_kept():
+    source = """
+    <mujoco><option timestep="0.0037" gravity="0.3 -0.2 -3.7" wind="1 2 3"
+      magnetic="0.1 -0.4 0.2" density="1.3" viscosity="2e-5" impratio="3"
+      o_margin="0.013" o_solref="0.03 0.7" o_solimp="0.7 0.8 0.003 0.4 3"
+      o_friction="0.9 0.8 0.02 0.003 0.004" integrator="implicit" cone="elliptic"
+      jacobian="sparse" solver="CG" iterations="7" tolerance="1e-6" ls_iterations="11"
+      ls_tolerance="0.02" noslip_iterations="3" noslip_tolerance="1e-5"
+      ccd_iterations="23" ccd_tolerance="1e-5" sdf_iterations="13" sdf_initpoints="33"
+      sleep_tolerance="0.02">
+      <flag override="enable" energy="enable" eulerdamp="disable" midphase="disable"/>
+    </option></mujoco>"""
+    model, default = (mujoco.MjModel.from_xml_string(x) for x in (source, "<mujoco/>"))
+    again = mujoco.MjModel.from_xml_string(plain_mjcf(model).text)
+    fields = {name for name in dir(model.opt) if not name.startswith("_")}
+    for name in fields - {"disableactuator"}:
+        ours, theirs = getattr(model.opt, name), getattr(again.opt, name)
+        assert not np.array_equal(ours, getattr(default.opt, name)), name
+        assert np.array_equal(ours, theirs), name
+
+
 def test_says_what_it_leaves_out():
     found = plain_mjcf(load("small")).left_out
     assert any("wrist" in text for text in found), found  # an actuator with a state

@@ -1,10 +1,10 @@
-"""Gymnasium's VectorEnv and Env on the tasks; importing this registers them.
+"""Gymnasium's VectorEnv and Env for tasks, which importing this module registers.
 
     import gymnasium, simstate.interop.gymnasium
     envs = gymnasium.make_vec("simstate/Quadruped-Velocity-v0", num_envs=64)
     ant = gymnasium.make("simstate/Ant-v5", ctrl_cost_weight=0.1)
 
-Without the import, gymnasium loads it by itself for the name
+Without the import, gymnasium imports this module for the name
 "simstate.interop.gymnasium:simstate/Quadruped-Velocity-v0".
 """
 
@@ -57,14 +57,14 @@ _RENDERER_OPTIONS = ("camera_id", "camera_name", "default_camera_config", "max_g
 class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
     """A task in many worlds behind Gymnasium's vector interface.
 
-    Observations are those of one group, or of all groups in a Dict. A group is a Box;
-    where its terms do not fit together, a Dict of Boxes by term. A picture of uint8 is
+    Observations are those of one group, or of all groups in a Dict. A group is a Box,
+    or a Dict of Boxes by term if its terms are not concatenated. A picture of uint8 is
     Box(0, 255, (H, W, C), uint8).
-    `infos` has those of the task (`EnvCfg.info`, parts of `EnvCfg.reward`); where it
-    has none, "episode_length", the steps of each world's episode, and in the step that
-    ends it "episode_end" (with SAME_STEP in infos["final_info"]): its "return" and
-    "length", "reason" (the termination terms) and "kind", "rewards" by term and
-    "metrics". A world may be terminated and truncated in the same step.
+    `infos` contains those of the task (`EnvCfg.info`, parts of `EnvCfg.reward`). If it
+    has none, they are "episode_length", the steps of each world's episode, and in the
+    step that ends it "episode_end" (with SAME_STEP in infos["final_info"]): its
+    "return" and "length", "reason" (the termination terms) and "kind", "rewards" by
+    term and "metrics". A world may be terminated and truncated in the same step.
 
     Args:
         task: a task's name, file or function, or a configuration.
@@ -74,10 +74,11 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
             observation is in infos["final_obs"]; DISABLED leaves it to
             `reset(options={"reset_mask": mask})`.
         engine: "native" or "warp", or a NativeCfg or WarpCfg.
-        device: where it runs; actions and observations are NumPy arrays on the host.
+        device: device of the worlds; actions and observations are NumPy arrays on the
+            host.
         group: the observation group that is returned; None: all of them by name.
-        action_limit: the bounds ± of the action space; None: those that the task
-            states, or 1. Actions are not clipped.
+        action_limit: bound ± of the action space; None: those of the task's terms, or
+            1. Actions are not clipped.
         render_mode: None or "rgb_array", which shows all worlds without a display.
         render_size: width and height of a picture [px].
         options: keyword arguments of the task, as `tasks.make_cfg` takes them.
@@ -137,9 +138,9 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
     def reset(
         self, *, seed: Seeds = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, Info]:
-        """Begin an episode in all worlds, or in those of options["reset_mask"].
+        """Start an episode in all worlds, or in those of options["reset_mask"].
 
-        A seed fixes all that follows; of several, each world gets its own.
+        A seed determines all that follows; a sequence has one for each world.
         """
         mask = self._reset_mask(options)
         env_ids = torch.from_numpy(mask).to(self.env.device)
@@ -158,7 +159,7 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         return self._observation(self.env.observations), infos
 
     def step(self, actions: Array) -> tuple[Observation, Array, Array, Array, Info]:
-        """Apply an action in each world; observation, reward, ends and infos."""
+        """Apply actions; return observations, rewards, ends and infos."""
         renewed = self._ended
         seen, rewards, terminations, truncations, extras = self.advance(actions)
         infos: Info = {}
@@ -177,13 +178,13 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
     def advance(
         self, actions: Array
     ) -> tuple[Observation, Array, Array, Array, dict[str, Any]]:
-        """Apply an action in each world, without infos; the extras are the Env's."""
+        """Apply actions; return the Env's extras instead of infos."""
         env, renewed = self.env, self._ended
-        begins = renewed.any()
-        if begins and self._mode is AutoresetMode.DISABLED:
+        any_renewed = bool(renewed.any())
+        if any_renewed and self._mode is AutoresetMode.DISABLED:
             raise InvalidInputError(
                 f"The episodes of worlds {np.flatnonzero(renewed)[:10].tolist()} "
-                'have ended: reset(options={"reset_mask": mask}) begins new ones.',
+                'have ended: start new ones by reset(options={"reset_mask": mask}).',
                 name="step",
                 worlds=np.flatnonzero(renewed).tolist(),
             )
@@ -191,9 +192,9 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         action = torch.from_numpy(values)
         if not self._is_host:
             action = action.to(env.device)
-        # Only NEXT_STEP comes here with worlds whose episodes have ended.
+        # Only with NEXT_STEP can there be worlds to reset.
         seen, reward, terminated, _, extras = env.step(
-            action, reset_ids=np.flatnonzero(renewed) if begins else ()
+            action, reset_ids=np.flatnonzero(renewed) if any_renewed else ()
         )
         if extras["log"]:
             self.log = extras["log"]
@@ -207,7 +208,7 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         return self._observation(seen), rewards, terminations, truncations, extras
 
     def task_infos(self, episodes: EndedEpisodes | None) -> Info:
-        """Infos of a step of a task that declares none itself."""
+        """Return the infos of a step; none if the task declares infos itself."""
         if self._has_infos:
             return {}
         infos = self._info(np.ones(self.num_envs, dtype=bool))
@@ -216,21 +217,21 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         return infos
 
     def _add_ends(self, infos: Info, episodes: EndedEpisodes | None) -> None:
-        """Add the episodes that have ended; the classics have no such infos."""
+        """Add the ended episodes, unless the task declares infos itself."""
         if episodes is None or self._has_infos:
             return
         for row, world in enumerate(episodes.env_ids.tolist()):
             self._add_info(infos, {"episode_end": episode_end(episodes, row)}, world)
 
     def _dtype_of(self, actions: object) -> type:
-        """Return the dtype for actions: float64 if theirs and the environment's is."""
+        """Return float64 if both the actions and the environment are, else float32."""
         is_double = getattr(actions, "dtype", np.dtype(float)) == np.float64
         return (
             np.float64 if is_double and self.env.cfg.dtype == "float64" else np.float32
         )
 
     def render(self) -> tuple[Array, ...] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """A picture of each world, uint8, shape (height, width, 3)."""
+        """Return a picture of each world, uint8, shape (height, width, 3)."""
         if self.render_mode is None:
             return None
         return tuple(host_array(self.env.sim.cameras[VIEW].rgb))
@@ -239,7 +240,7 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         """Nothing is open."""
 
     def _observation(self, observations: Observations) -> Observation:
-        """Copies of the observations on the host, as the observation space has them."""
+        """Copy observations to the host, in the structure of the observation space."""
         chosen = observations if self._group is None else observations[self._group]
         return on_host(chosen)
 
@@ -250,16 +251,16 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         return {"episode_length": lengths, "_episode_length": mask.copy()}
 
     def _final(self, extras: dict[str, Any], ended: Array) -> Info:
-        """The last observations and infos of the worlds that were reset."""
+        """Return the last observations and infos of the worlds that were reset."""
         last = self._observation(extras["final_observation"])
         final: Array = np.full(self.num_envs, None, dtype=object)
         for world in (int(k) for k in np.flatnonzero(ended)):
             final[world] = row_of(last, world)
         info: Info = {}
         if not self._has_infos:
-            kept = np.zeros(self.num_envs, dtype=np.int64)
-            kept[ended] = host_array(extras["episodes"].length)
-            info = {"episode_length": kept, "_episode_length": ended.copy()}
+            lengths = np.zeros(self.num_envs, dtype=np.int64)
+            lengths[ended] = host_array(extras["episodes"].length)
+            info = {"episode_length": lengths, "_episode_length": ended.copy()}
         return {
             "final_obs": final,
             "_final_obs": ended.copy(),
@@ -304,7 +305,7 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
 class GymnasiumEnv(gymnasium.Env[Any, Any]):
     """A task in one world behind Gymnasium's plain interface.
 
-    Takes what GymnasiumVectorEnv takes, but for num_envs and autoreset_mode. A task
+    Takes the arguments of GymnasiumVectorEnv except num_envs and autoreset_mode. A task
     with an argument `max_episode_steps` gets no limit: `gymnasium.make` adds one.
     """
 
@@ -326,13 +327,13 @@ class GymnasiumEnv(gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, Info]:
-        """Begin an episode; a seed fixes all that follows."""
+        """Start an episode; a seed determines all that follows."""
         super().reset(seed=seed)
         seen, infos = self._envs.reset(seed=seed)
         return row_of(seen, 0), first_infos(infos)
 
     def step(self, action: Array) -> tuple[Observation, float, bool, bool, Info]:
-        """Apply an action; observation, reward, terminated, truncated and info."""
+        """Apply an action; return observation, reward, terminated, truncated, info."""
         envs = self._envs
         seen, reward, terminated, truncated, extras = envs.advance(
             np.asarray(action)[None]
@@ -343,18 +344,18 @@ class GymnasiumEnv(gymnasium.Env[Any, Any]):
         return row_of(seen, 0), float(reward[0]), *ends, info
 
     def render(self) -> Array | None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """A picture of the world, uint8, shape (height, width, 3)."""
+        """Return a picture of the world, uint8, shape (height, width, 3)."""
         pictures = self._envs.render()
         return None if pictures is None else pictures[0]
 
 
 def environment_id(task: str) -> str:
-    """The name under which a task is registered with Gymnasium."""
+    """Return the name under which a task is registered with Gymnasium."""
     return f"simstate/{task}" if tasks.is_classic(task) else f"simstate/{task}-v0"
 
 
 def _register(name: str) -> None:
-    """Make a task known to Gymnasium under its name."""
+    """Register a task with Gymnasium under its name."""
     if environment_id(name) not in gymnasium.registry:
         gymnasium.register(
             id=environment_id(name),
@@ -376,17 +377,16 @@ def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
 def _renderer_options(
     options: Info, render_mode: str | None, size: tuple[int, int]
 ) -> tuple[int, int]:
-    """Remove what Gymnasium's renderer takes; return width and height of a picture.
+    """Remove arguments of Gymnasium's renderer; return a picture's width and height.
 
-    Without pictures they have no effect; with them, those that simstate's renderer does
-    not have are errors.
+    With a render_mode, those that simstate's renderer does not support raise.
     """
     size = options.pop("width", size[0]), options.pop("height", size[1])
     for name in _RENDERER_OPTIONS:
         if options.pop(name, None) is not None and render_mode is not None:
             raise InvalidInputError(
-                f"{name} belongs to Gymnasium's renderer, and pictures are drawn by "
-                "simstate: choose width and height, or declare SceneCfg.cameras.",
+                f"{name} is for Gymnasium's renderer, but simstate draws the pictures: "
+                "set width and height, or declare SceneCfg.cameras.",
                 name=name,
             )
     return size

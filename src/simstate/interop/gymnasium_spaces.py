@@ -1,4 +1,4 @@
-"""Spaces, observations and infos of a task as Gymnasium has them."""
+"""Gymnasium's spaces, observations and infos of a task."""
 
 # Gymnasium leaves type parameters of its own classes open.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -23,20 +23,20 @@ Info: TypeAlias = "dict[str, Any]"
 
 
 def action_space(env: Env, limit: float | None) -> Box:
-    """The space of actions: ± `limit`; None: what the terms state, or ± 1."""
+    """Return the space of actions: ± `limit`; None: the terms' limits, or ± 1."""
     if limit is not None:
         number("action_limit", limit, more_than=0, finite=False)
         return Box(-limit, limit, (env.action_dim,), np.float32)
     low, high = list[float](), list[float]()
     for term in env.actions.values():
-        least, greatest = term.limits or ([-1.0] * term.dim, [1.0] * term.dim)
-        low += least
-        high += greatest
+        lower, upper = term.limits or ([-1.0] * term.dim, [1.0] * term.dim)
+        low += lower
+        high += upper
     return Box(np.array(low, np.float32), np.array(high, np.float32), dtype=np.float32)
 
 
 def observation_space(env: Env, group: str | None) -> Space[Any]:
-    """The space of one group's observations; None: a Dict of all groups."""
+    """Return the space of one group's observations; None: a Dict of all groups."""
     spaces = {name: _space(spec) for name, spec in env.observation_specs.items()}
     if group is None:
         return Dict(spaces)
@@ -46,7 +46,7 @@ def observation_space(env: Env, group: str | None) -> Space[Any]:
 
 
 def _space(spec: ObservationSpec | dict[str, ObservationSpec]) -> Space[Any]:
-    """The space of a group: a Box, or a Dict of them by term."""
+    """Return the space of a group: a Box, or a Dict of Boxes by term."""
     if isinstance(spec, dict):
         return Dict({name: _space(one) for name, one in spec.items()})
     kind: Any = torch.empty(0, dtype=spec.dtype).numpy().dtype.type
@@ -54,7 +54,7 @@ def _space(spec: ObservationSpec | dict[str, ObservationSpec]) -> Space[Any]:
 
 
 def on_host(values: Any) -> Any:
-    """Copies of tensors as NumPy arrays, also in dictionaries."""
+    """Copy tensors, also in dictionaries, to NumPy arrays."""
     if isinstance(values, dict):
         each = cast("dict[str, Any]", values)
         return {name: on_host(one) for name, one in each.items()}
@@ -62,7 +62,7 @@ def on_host(values: Any) -> Any:
 
 
 def row_of(observation: Any, world: int) -> Any:
-    """The observation of one world."""
+    """Return the observation of one world."""
     if isinstance(observation, dict):
         each = cast("dict[str, Any]", observation)
         return {name: row_of(values, world) for name, values in each.items()}
@@ -70,15 +70,15 @@ def row_of(observation: Any, world: int) -> Any:
 
 
 def host_array(values: Tensor | Array) -> Array:
-    """Values as a NumPy array; those of the host share their memory."""
+    """Return values as a NumPy array, without a copy if they are on the host."""
     return values if isinstance(values, np.ndarray) else values.cpu().numpy()
 
 
 def add_infos(infos: Info, found: Info, mask: Array) -> None:
-    """Add infos of some worlds, with the mask of those that have them."""
+    """Add infos of some worlds, with the mask of worlds that have them."""
     if not found or not mask.any():
         return
-    if mask.all():  # the values are copies
+    if mask.all():  # `found` is a copy already
         infos |= found
         infos |= {f"_{name}": mask.copy() for name in found}
         return

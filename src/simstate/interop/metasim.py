@@ -1,6 +1,6 @@
-"""MetaSim's environment calls: lists of states in and out.
+"""MetaSim's interface of environments: lists of states in and out.
 
-    env = MetaSimEnv(sim)  # a Simulation, or any other of simstate.simulators
+    env = MetaSimEnv(sim)  # a Simulation or another simulator
     env = MetaSimTaskEnv(Env(tasks.make_cfg("Arm-Reach"), …))  # or a task
     states, extra = env.reset()
     states, rewards, success, time_out, extra = env.step(actions)
@@ -30,7 +30,7 @@ from simstate.state import State
 from simstate.state.apply import States
 
 Action: TypeAlias = "Mapping[str, Mapping[str, Mapping[str, float]]]"
-"""Targets of one world: robot → "dof_pos_target" or its like → joint → value."""
+"""Targets of one world: robot → "dof_pos_target" or similar → joint → value."""
 
 _TARGET_OF = {kind: key for key, kind in TARGETS.items()}
 """MetaSim's names of the targets of each kind of action term."""
@@ -38,17 +38,17 @@ _TARGET_OF = {kind: key for key, kind in TARGETS.items()}
 Extra: TypeAlias = "dict[str, Any]"
 
 PerWorld: TypeAlias = "Callable[[Any], Tensor]"
-"""A number or a truth of each world, computed from the simulator; (num_envs,)."""
+"""Function of the simulator that returns a number or bool by world; (num_envs,)."""
 
 
 class MetaSimEnv:
-    """A simulator behind MetaSim's calls.
+    """A simulator behind MetaSim's interface.
 
     Args:
         sim: a Simulation or another simulator; its reset state is the environment's.
         decimation: physics steps for each action.
         reward: the reward of each world; None: zero.
-        success: which worlds have succeeded; None: none.
+        success: mask of worlds that have succeeded; None: none.
         max_episode_steps: actions after which a world times out; None: never.
     """
 
@@ -61,6 +61,8 @@ class MetaSimEnv:
         max_episode_steps: int | None = None,
     ) -> None:
         whole_number("decimation", decimation, 1)
+        if max_episode_steps is not None:
+            whole_number("max_episode_steps", max_episode_steps, 1)
         self.sim = sim
         self.decimation = decimation
         self._reward = reward
@@ -74,8 +76,8 @@ class MetaSimEnv:
         return self.sim.num_envs
 
     def reset(self, init_states: States | None = None) -> tuple[list[State], Extra]:
-        """Reset all worlds, then put them into `init_states`, whole or in part."""
-        undo = _undoing(self.sim)
+        """Reset all worlds; complete or partial `init_states` override the state."""
+        undo = _restorer(self.sim)
         self.sim.reset()
         if init_states is not None:
             try:
@@ -106,7 +108,7 @@ class MetaSimEnv:
         return self.sim.get_states()
 
     def _as_states(self, actions: Sequence[Action]) -> list[State]:
-        """The actions as states that hold targets alone."""
+        """Return the actions as states that contain only targets."""
         _check_count(actions, self.num_envs)
         for world, action in enumerate(actions):
             for robot, targets in action.items():
@@ -118,34 +120,34 @@ class MetaSimEnv:
 
 
 class MetaSimTaskEnv:
-    """A task behind MetaSim's calls: its events, rewards and time limit.
+    """A task behind MetaSim's interface, with its events, rewards and time limit.
 
-    An action's targets become the columns of the task's action that lead to them; those
-    of other joints are set as they are, to be read back. Joints that are not named keep
-    theirs. Worlds that have ended continue until a reset.
+    Targets of joints that the task drives are converted to columns of its action; those
+    of other joints are written to the state. Joints that are not named keep theirs.
+    Worlds whose episodes have ended continue until a reset.
 
     Args:
         env: the environment, made with auto_reset=False.
-        success: which worlds have succeeded; None: none.
+        success: mask of worlds that have succeeded; None: none.
     """
 
     def __init__(self, env: Env, success: PerWorld | None = None) -> None:
         if env.auto_reset:
             raise InvalidInputError(
-                "MetaSim's step returns the states that ended an episode: make the Env "
-                "with auto_reset=False.",
+                "MetaSim's step returns the states that ended an episode: create the "
+                "Env with auto_reset=False.",
                 name="auto_reset",
             )
         self.env = env
         self._success = success
         self._columns: dict[tuple[str, str], dict[str, int]] = {}
-        """The column of the action of each joint, by robot and kind of target."""
+        """Column of each joint in the action, by robot and kind of target."""
         self._terms: list[tuple[slice, JointAction]] = []
         first = 0
         for term in env.actions.values():
             if isinstance(term, JointAction) and term.cfg.kind in _TARGET_OF:
-                place = (term.entity.name, _TARGET_OF[term.cfg.kind])
-                columns = self._columns.setdefault(place, {})
+                key = (term.entity.name, _TARGET_OF[term.cfg.kind])
+                columns = self._columns.setdefault(key, {})
                 columns |= {name: first + k for k, name in enumerate(term.names)}
                 self._terms.append((slice(first, first + term.dim), term))
             first += term.dim
@@ -164,18 +166,18 @@ class MetaSimTaskEnv:
         "time".
         """
         seen, extras = self.env.reset(env_ids=env_ids, init_states=init_states)
-        return self._answer(seen, extras["log"])
+        return self._states_and_extra(seen, extras["log"])
 
     def step(
         self, actions: Sequence[Action]
     ) -> tuple[list[State], list[float], list[bool], list[bool], Extra]:
-        """Apply an action in each world; extra["terminated"] says which ones failed."""
+        """Apply an action in each world; extra["terminated"] marks failures."""
         action, others = self._as_action(actions)
         if any(others):
             self.env.sim.set_states(others)
         seen, reward, terminated, truncated, extras = self.env.step(action)
         success = _of_worlds(self.env.sim, self._success, "success")
-        states, extra = self._answer(seen, extras["log"])
+        states, extra = self._states_and_extra(seen, extras["log"])
         extra["terminated"] = terminated
         return (
             states,
@@ -185,7 +187,7 @@ class MetaSimTaskEnv:
             extra,
         )
 
-    def _answer(
+    def _states_and_extra(
         self, observations: dict[str, Tensor], log: Extra
     ) -> tuple[list[State], Extra]:
         sim = self.env.sim
@@ -195,7 +197,7 @@ class MetaSimTaskEnv:
     def _as_action(
         self, actions: Sequence[Action]
     ) -> tuple[Tensor, list[dict[str, Any]]]:
-        """The task's action, (num_envs, action_dim), and what is not part of it.
+        """Return the task's action, (num_envs, action_dim), and other targets.
 
         Targets of joints that the task does not drive are states of each world.
         """
@@ -218,16 +220,17 @@ class MetaSimTaskEnv:
         wanted = wanted.to(self.env.device)
         result = self.env.action.clone()
         for columns, term in self._terms:
-            asked = term.action_for(wanted[:, columns]).to(result.dtype)
+            values = term.action_for(wanted[:, columns]).to(result.dtype)
             kept = wanted[:, columns].isnan()
-            result[:, columns] = torch.where(kept, result[:, columns], asked)
+            result[:, columns] = torch.where(kept, result[:, columns], values)
         return result, others
 
 
 def _check_count(actions: Sequence[Action], num_envs: int) -> None:
     if len(actions) != num_envs:
         raise ShapeError(
-            f"actions must be {num_envs}, one for each world, got {len(actions)}. "
+            f"actions must have one entry for each of {num_envs} worlds, got "
+            f"{len(actions)}. "
             "Nothing was written.",
             name="actions",
             shape=[len(actions)],
@@ -245,8 +248,8 @@ def _finite(value: float, world: int, joint: str) -> float:
     return value
 
 
-def _undoing(sim: Simulator) -> Callable[[], None]:
-    """Return a function that restores the present state: exactly, or by states."""
+def _restorer(sim: Simulator) -> Callable[[], None]:
+    """Return a function that restores the present state: a snapshot's, or unified."""
     if isinstance(sim, Simulation):
         kept = sim.snapshot()
         return lambda: sim.restore(kept)
@@ -260,7 +263,7 @@ def _undoing(sim: Simulator) -> Callable[[], None]:
 
 
 def _of_worlds(sim: Simulator, function: PerWorld | None, what: str) -> Tensor:
-    """One value for each world, checked."""
+    """Return one value for each world, after a check of the shape."""
     if function is None:
         return torch.zeros(sim.num_envs)
     values = function(sim)

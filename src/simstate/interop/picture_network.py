@@ -1,4 +1,4 @@
-"""PictureNetwork: rsl-rl's CNN model for pictures as environments give them."""
+"""PictureNetwork: rsl-rl's CNN model for pictures of an Env."""
 
 # rsl-rl comes without type information.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -22,24 +22,24 @@ from torch import Tensor, nn
 class PictureCNN(CNN):
     """Convolutions over pictures (n, C, H, W).
 
-    Channels of bytes get mean 0 and deviation 1 over the picture: what moves stands out
-    from the background, in any light.
+    Channels of uint8 are normalised to mean 0 and deviation 1 over the picture, which
+    removes the effect of its brightness.
     """
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the features of pictures; shape (n, k)."""
-        seen = x.float()
+        values = x.float()
         if x.dtype == torch.uint8:
-            seen = seen - seen.mean(dim=(2, 3), keepdim=True)
-            spread = seen.square().mean(dim=(2, 3), keepdim=True).sqrt()
-            seen = seen / (spread + 1.0)
-        return super().forward(seen)
+            values = values - values.mean(dim=(2, 3), keepdim=True)
+            deviation = values.square().mean(dim=(2, 3), keepdim=True).sqrt()
+            values = values / (deviation + 1.0)
+        return super().forward(values)
 
 
 class PictureNetwork(CNNModel):
     """rsl-rl's CNNModel, with convolutions that take pictures of any dtype.
 
-    Experience keeps the bytes of a picture, a quarter of the memory of its fractions.
+    Pictures of uint8 are stored as such, in a quarter of the memory of float32.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class PictureNetwork(CNNModel):
             name: PictureCNN(input_dim=dim, input_channels=channels, **cnn_cfg)
             for name, dim, channels in sizes
         }
-        with contextlib.redirect_stdout(io.StringIO()):  # it says that they are given
+        with contextlib.redirect_stdout(io.StringIO()):  # a message on `cnns`
             super().__init__(
                 obs, obs_groups, obs_set, output_dim, cnns=cnns, **settings
             )

@@ -1,14 +1,14 @@
-"""Ptera Software's MuJoCoModel on simstate: the same calls, states of one instant.
+"""Ptera Software's MuJoCoModel on simstate.
 
     import pterasoftware._mujoco_model
     from simstate.interop.ptera import MuJoCoModel
 
     pterasoftware._mujoco_model.MuJoCoModel = MuJoCoModel
 
-Ptera's free-flight solver then runs on it unchanged. It differs where Ptera's own class
-is wrong or silent: R_pas_E_to_BP1 is of the same instant as the position and the
-velocities with every integrator, loads that are not finite raise, and the position at
-the start can be given. Gravity is off: Ptera applies the weight with the loads.
+Ptera's free-flight solver then runs on it unchanged. There are three differences from
+Ptera's class: with every integrator, R_pas_E_to_BP1 belongs to the same instant as the
+position and the velocities; loads that are not finite raise; and an initial position
+can be given. Gravity is zero, because Ptera applies the weight with the loads.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from simstate.simulation import Simulation
 from simstate.world.worlds import worlds_of
 
 _START = "start"
-_INJECTED = ("default", "asset", "visual", "worldbody", "body")
+_EXTRA_XML_KEYS = ("default", "asset", "visual", "worldbody", "body")
 
 _QVEL_E = replace(MUJOCO_QVEL, name="EARTH", world=EARTH.world, body=EARTH.body)
-"""A free joint in a world that is Earth axes."""
+"""Convention of a free joint whose world axes are Earth axes."""
 
 Array = np.ndarray[Any, Any]
 
@@ -72,11 +72,11 @@ class MuJoCoModel:
         I_BP1_CgP1: inertia about the Cg, body axes [kg·m²]; (3, 3).
         delta_time: the time step [s].
         integrator: "RK4", "Euler", "implicit" or "implicitfast".
-        extra_xml: MJCF to insert, by place: "default", "asset" and "visual" are whole
-            elements, "worldbody" and "body" go inside those.
+        extra_xml: MJCF to insert, by place: "default", "asset" and "visual" are
+            complete elements; "worldbody" and "body" are inserted into those elements.
         mujoco_assets: files that this MJCF refers to.
-        position_E_Eo: where the Cg starts, Earth axes [m]; (3,). Ptera's own class
-            starts at the origin always.
+        position_E_Eo: initial position of the Cg, Earth axes [m]; (3,). Ptera's class
+            starts at the origin.
     """
 
     def __init__(
@@ -98,13 +98,14 @@ class MuJoCoModel:
         if integrator not in INTEGRATORS:
             raise unknown_name("integrator", str(integrator), INTEGRATORS)
         for place in extra_xml or {}:
-            if place not in _INJECTED:
-                raise unknown_name("place in extra_xml", place, _INJECTED)
+            if place not in _EXTRA_XML_KEYS:
+                raise unknown_name("place in extra_xml", place, _EXTRA_XML_KEYS)
         step = float(as_single(delta_time, "delta_time"))
         number("delta_time", step, more_than=0)
         if not name:
             raise InvalidInputError(
-                "name is empty: the airplane's body is found by it."
+                "name must not be empty: it is the name of the airplane's body.",
+                name="name",
             )
         inertial = _inertial(mass, I_BP1_CgP1)
         header = f'timestep="{step!r}" integrator="{integrator}"'
@@ -162,7 +163,7 @@ class MuJoCoModel:
     def apply_loads(self, forces_E: Values, moments_E_CgP1: Values) -> None:
         """Set the force at the Cg [N] and the moment about it [N·m], Earth axes; (3,).
 
-        They act until the next call. Numbers that are not finite raise.
+        They act until the next call. Values that are not finite raise.
         """
         if self._body is not None and self._body.hold(forces_E, moments_E_CgP1, False):
             return
@@ -180,7 +181,7 @@ class MuJoCoModel:
         self._sim.step()
 
     def get_state(self) -> MuJoCoState:
-        """The state after the last step, every part of one instant."""
+        """Return the state after the last step; all parts belong to one instant."""
         position, attitude, velocity, rates = self._motion()
         return {
             "position_E_Eo": position,
@@ -196,7 +197,7 @@ class MuJoCoModel:
         return float(self._sim.time[0])
 
     def _motion(self) -> tuple[Array, Array, Array, Array]:
-        """Position, attitude, velocity and rates, by the core where it is in use."""
+        """Return position, attitude, velocity and rates, by the core if available."""
         if self._body is not None:
             row = self._body.describe()[0]  # its memory is not shared
             return row[:3], row[9:].reshape(3, 3), row[3:6], row[6:9]
@@ -208,7 +209,7 @@ class MuJoCoModel:
         return found[0], found[1], found[2], found[3]
 
     def reset(self) -> None:
-        """Go back to the start at time zero, without loads."""
+        """Reset to the initial state at time zero, without loads."""
         self._sim.reset()
         self._sim.data.qpos[0] = torch.tensor(self._initial_qpos)
         self._sim.data.qvel[0] = torch.tensor(self._initial_qvel)
@@ -218,14 +219,14 @@ class MuJoCoModel:
         return _array(self._sim.state[0])
 
     def restore_state(self, state: Array) -> None:
-        """Go back to a state that `save_state` returned, as often as wanted."""
+        """Restore a state that `save_state` returned."""
         self._sim.write_state(np.asarray(state)[None])
 
 
 def _start(
     position: Values, transform: Values, velocity: Values, rates: Values
 ) -> RigidBodyState:
-    """The state at the start as qpos and qvel have it; each of one airplane."""
+    """Return the initial state in the convention of qpos and qvel."""
     matrix = as_single(transform, "T_pas_BP1_CgP1_to_E_CgP1", 4, 4)
     zero = torch.zeros(3, dtype=torch.float64)
     position, velocity, rates = (
@@ -265,7 +266,7 @@ def _xml(name: str, header: str, inertial: str, extra: Mapping[str, str]) -> str
 
 
 def _keyframe(model: mujoco.MjModel, name: str, start: RigidBodyState) -> str:
-    """The start as a keyframe, whatever else in the model has joints."""
+    """Return the initial state as a keyframe, also if other bodies have joints."""
     joint = int(model.body_jntadr[_body_id(model, name)])
     q, v = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
     qpos, qvel = torch.tensor(model.qpos0), torch.zeros(model.nv, dtype=torch.float64)

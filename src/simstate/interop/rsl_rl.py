@@ -31,12 +31,12 @@ SAVE_INTERVAL = 50
 
 
 class RslRlVecEnv(VecEnv):
-    """An Env as rsl-rl's runners want it."""
+    """An Env behind rsl-rl's interface of environments."""
 
     def __init__(self, env: Env | TrainedWorlds) -> None:
         if not env.auto_reset:
             raise InvalidInputError(
-                "rsl-rl expects worlds to reset themselves: make the Env with "
+                "rsl-rl requires worlds that reset themselves: create the Env with "
                 "auto_reset=True.",
                 name="auto_reset",
             )
@@ -68,10 +68,10 @@ class RslRlVecEnv(VecEnv):
     def step(
         self, actions: Tensor
     ) -> tuple[TensorDict, Tensor, Tensor, dict[str, Any]]:
-        """Apply an action; observations, reward, done and extras.
+        """Apply an action; return observations, reward, done and extras.
 
-        Where time is up the runner uses its estimate of the value, unless the
-        time limit is a part of the task.
+        Extras mark truncated episodes, whose value the runner estimates, unless the
+        time limit is part of the task.
         """
         seen, reward, terminated, truncated, extras = self.env.step(actions)
         info = {k: extras[k] for k in ("log", "final_observation") if k in extras}
@@ -85,7 +85,7 @@ class RslRlVecEnv(VecEnv):
 
 
 def grouped(observations: Observations, num_envs: int) -> TensorDict:
-    """Return observations as rsl-rl takes them: by "group" or "group/term".
+    """Return observations in rsl-rl's form, by "group" or "group/term".
 
     Pictures have their channels first: (num_envs, C, H, W).
     """
@@ -101,13 +101,13 @@ def runner_cfg(
 ) -> dict[str, Any]:
     """The configuration of rsl-rl's OnPolicyRunner, or DistillationRunner.
 
-    The actor or student sees the group `cfg.actor_group`, the critic "critic" or,
-    without one, what the actor sees. A teacher sees the group that its settings name.
+    The actor or student observes the group `cfg.actor_group`, the critic "critic" or,
+    without one, the actor's. A teacher observes the group of its own settings.
     """
     cfg.check()
     try:
         resolve_nn_activation(cfg.activation)
-    except ValueError as error:  # which names those that there are
+    except ValueError as error:  # which names the known ones
         raise InvalidInputError(f"{error}.", name="activation") from error
     groups = env.observation_specs
     if cfg.actor_group not in groups:
@@ -172,11 +172,11 @@ def _add_critic(
 def _add_teacher(
     settings: dict[str, Any], teacher: TrainCfg, env: Env | TrainedWorlds
 ) -> None:
-    """Add the settings of a teacher's network, which its run had."""
+    """Add the settings of a teacher's network, those of its run."""
     if teacher.is_recurrent:
         raise InvalidInputError(
-            f"The teacher has network={teacher.network!r}, and rsl-rl's distillation "
-            "does not keep the memory of a teacher: use one with 'mlp' or 'cnn'.",
+            f"The teacher has network={teacher.network!r}, but rsl-rl's distillation "
+            "does not support recurrent teachers: use one with 'mlp' or 'cnn'.",
             name="teacher",
         )
     taught, part = runner_cfg(teacher, env), policy_part(teacher)
@@ -187,7 +187,7 @@ def _add_teacher(
 def _network(
     cfg: TrainCfg, env: Env | TrainedWorlds, group: str
 ) -> tuple[list[str], dict[str, Any]]:
-    """Return the tensors that a network sees, and its settings."""
+    """Return the names of a network's observations, and its settings."""
     specs = flat({group: env.observation_specs[group]})
     pictures = [name for name, spec in specs.items() if len(spec.shape) == 3]
     for name, spec in specs.items():
@@ -218,7 +218,7 @@ def _network(
     if pictures:
         network |= {
             "class_name": PictureNetwork,
-            # Pictures are not normalised, and nothing else may be there.
+            # Pictures are not normalised, and there may be no columns.
             "obs_normalization": cfg.normalize_observations
             and len(pictures) < len(specs),
             "cnn_cfg": {
@@ -253,8 +253,8 @@ def _ppo(cfg: TrainCfg) -> dict[str, Any]:
 def _distillation(cfg: TrainCfg) -> dict[str, Any]:
     """Return the settings of rsl-rl's Distillation.
 
-    A step of the optimiser takes at most 15 steps of the worlds: a divisor of their
-    number, because the rest would not be learnt from.
+    A step of the optimiser uses at most 15 steps of the worlds: a divisor of their
+    number, because rsl-rl ignores a remainder.
     """
     steps = cfg.steps_per_env
     return {
@@ -280,7 +280,7 @@ def _rnd(cfg: TrainCfg) -> dict[str, Any]:
 
 
 def _columns(names: list[str], env: Env | TrainedWorlds) -> list[str]:
-    """Return the names, if all are observations of columns, which RND takes."""
+    """Return the names if all observations are columns, as RND requires, else raise."""
     specs = flat(env.observation_specs)
     for name in names:
         if len(specs[name].shape) != 1:

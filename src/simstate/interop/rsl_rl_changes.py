@@ -29,15 +29,15 @@ _CLASSES: dict[str, type] = {
         distribution.BetaDistribution,
     )
 }
-"""Classes that settings may name. Others would be code that a checkpoint brings."""
+"""Classes that settings may name; others could be code from a checkpoint."""
 _INNER: dict[str, type] = {"cnn_cfg": CNN, "rnd_cfg": RandomNetworkDistillation}
-"""Classes of settings within those of a part."""
+"""Classes of nested settings."""
 _GIVEN = {
     "self", "obs", "obs_groups", "obs_set", "output_dim", "actor", "critic", "student",
     "teacher", "storage", "device", "multi_gpu_cfg", "cnns", "num_states", "input_dim",
     "input_channels", "symmetry_cfg", "kwargs", "settings",
 }  # fmt: skip
-"""Arguments that simstate passes itself, or has another setting for."""
+"""Arguments that simstate passes itself or sets otherwise."""
 _FIELDS = {
     "class_name": "algorithm",
     "use_clipped_value_loss": "clip_value_loss",
@@ -53,7 +53,7 @@ def with_changes(
 
     Args:
         parts: settings by part, such as "actor", "critic" and "algorithm".
-        changes: settings by part, as `TrainCfg.rsl_rl` has them.
+        changes: settings by part, as in `TrainCfg.rsl_rl`.
     """
     for part, changed in changes.items():
         if part not in parts:
@@ -61,12 +61,12 @@ def with_changes(
         label = f"rsl_rl[{part!r}]"
         instance_of(label, changed, Mapping)
         if part == "algorithm":
-            _check_not_said_twice(parts[part], changed)
+            _check_not_in_train_cfg(parts[part], changed)
         parts = {**parts, part: _changed(parts[part], changed, label)}
     return parts
 
 
-def _check_not_said_twice(
+def _check_not_in_train_cfg(
     algorithm: dict[str, Any], changed: Mapping[str, Any]
 ) -> None:
     for name in changed:
@@ -84,12 +84,12 @@ def _changed(
     label: str,
     owner: type | None = None,
 ) -> dict[str, Any]:
-    """Return settings with changes; a new class drops those that it does not have."""
+    """Return settings with changes, without those that a new class does not have."""
     name = changes.get("class_name", base.get("class_name"))
     if "class_name" in changes and name not in _CLASSES:
         raise unknown_name(f"class_name of {label}", name, _CLASSES)
-    made = owner or (_CLASSES[name] if isinstance(name, str) else cast("type", name))
-    known = _parameters(made)
+    owner = owner or (_CLASSES[name] if isinstance(name, str) else cast("type", name))
+    known = _parameters(owner)
     kept = {k: v for k, v in base.items() if k in known or k == "class_name"}
     for name, value in changes.items():
         if name not in known and name != "class_name":
@@ -107,7 +107,7 @@ def _changed(
 
 
 def _parameters(owner: type) -> list[str]:
-    """Return the names of a class's settings, with those of the classes it extends."""
+    """Return the names of a class's settings, with those of its base classes."""
     names: dict[str, None] = {}
     for each in owner.__mro__:
         if "__init__" not in vars(each) or each is object:

@@ -1,10 +1,10 @@
-"""skrl's environment on an Env.
+"""skrl's wrapper of an Env.
 
 env = SkrlEnv(Env(tasks.make_cfg("Quadruped-Velocity"), num_envs=1024))
 SequentialTrainer(env=env, agents=agent).train()
 """
 
-# skrl is no extra of simstate: `pip install skrl`. The type checker does not see it.
+# skrl is not an extra of simstate (`pip install skrl`), nor known to the type checker.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false, reportUntypedBaseClass=false
 # pyright: reportUnknownArgumentType=false
@@ -32,18 +32,19 @@ Stepped = tuple[Tensor, Tensor, Tensor, Tensor, dict[str, Any]]
 
 
 class SkrlEnv(Wrapper):
-    """An Env as skrl's trainers and agents want it.
+    """An Env behind skrl's interface of environments.
 
-    Observations are the group "policy", states the group "critic" where there is one.
-    Worlds reset themselves. Where the time limit is a part of the task an episode that
-    it ends is terminated, else truncated.
+    Observations are the group "policy", states the group "critic" if there is one.
+    Worlds reset themselves. An episode that its time limit ends is truncated, or
+    terminated if the limit is part of the task.
     """
 
     def __init__(self, env: Env) -> None:
         if not env.auto_reset:
             raise InvalidInputError(
-                "skrl expects worlds to reset themselves: make the Env with "
-                "auto_reset=True."
+                "skrl requires worlds that reset themselves: create the Env with "
+                "auto_reset=True.",
+                name="auto_reset",
             )
         super().__init__(env)
         self.env = env
@@ -61,15 +62,15 @@ class SkrlEnv(Wrapper):
 
     @property
     def action_space(self) -> Box:
-        """Actions, which have no limits here: terms of the task have theirs."""
+        """Space of actions without limits, which the task's terms apply."""
         return Box(-np.inf, np.inf, (self.env.action_dim,), np.float32)
 
     def reset(self) -> tuple[Tensor, dict[str, Any]]:
-        """The present observations: worlds reset themselves, and begin at a reset."""
+        """Return the present observations: worlds reset themselves."""
         return self.env.observations["policy"], {}
 
     def step(self, actions: Tensor) -> Stepped:
-        """Apply an action; observations, reward, terminated, truncated and info."""
+        """Apply an action; return observations, reward, terminated, truncated, info."""
         with torch.no_grad():
             seen, reward, terminated, truncated, extras = self.env.step(actions)
         if self.env.cfg.is_finite_horizon:
@@ -83,17 +84,17 @@ class SkrlEnv(Wrapper):
         return self.env.observations.get("critic")
 
     def render(self, *args: Any, **kwargs: Any) -> None:
-        """Nothing: `simstate play` makes films, `env.view()` shows the worlds."""
+        """Do nothing: `simstate play` makes films, `env.view()` shows the worlds."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 def _box(spec: Any) -> Box:
     if isinstance(spec, dict):
         raise InvalidInputError(
-            f"skrl takes one tensor, and the group is a dictionary of {listed(spec)}: "
-            "give it terms that fit together."
+            f"skrl takes one tensor, but the group is a dictionary of {listed(spec)}: "
+            "concatenate its terms."
         )
     kind = torch.empty(0, dtype=spec.dtype).numpy().dtype.type
     return Box(spec.low, spec.high, spec.shape, kind)

@@ -1,4 +1,4 @@
-"""Stable-Baselines3's VecEnv on the tasks.
+"""Stable-Baselines3's VecEnv for tasks.
 
 envs = StableBaselines3VecEnv("Cartpole-Balance", num_envs=64)
 PPO("MlpPolicy", envs).learn(100_000)
@@ -25,7 +25,7 @@ Indices = int | Iterable[int] | None
 
 
 class StableBaselines3VecEnv(VecEnv):
-    """A task in many worlds, which reset themselves in the step that ends them.
+    """A task in many worlds, which are reset in the step that ends their episode.
 
     The last observation of a world is `infos[k]["terminal_observation"]`, and
     `infos[k]["TimeLimit.truncated"]` is True if only the time ran out, unless the time
@@ -46,14 +46,14 @@ class StableBaselines3VecEnv(VecEnv):
         self._actions: Array | None = None
 
     def reset(self) -> Observation:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Begin an episode in all worlds, with the seed of `seed`, if it was given."""
+        """Start an episode in all worlds, with the seed of the last call of `seed`."""
         seen, _ = self.envs.reset(seed=self._seed)
         self._seed = None
         self.reset_infos = [{} for _ in range(self.num_envs)]
         return seen
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Seed all that is random, from the next reset on."""
+        """Set the seed of the next reset."""
         self._seed = int(np.random.randint(2**31)) if seed is None else seed
         return [self._seed] * self.num_envs
 
@@ -62,7 +62,7 @@ class StableBaselines3VecEnv(VecEnv):
         self._actions = actions
 
     def step_wait(self) -> tuple[Observation, Array, Array, list[dict[str, Any]]]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Apply them; observations, rewards, dones and an info for each world."""
+        """Apply the actions; return observations, rewards, dones and infos."""
         if self._actions is None:
             raise InvalidInputError(
                 "step_wait without actions: call step_async first.", name="step_async"
@@ -71,23 +71,23 @@ class StableBaselines3VecEnv(VecEnv):
         seen, rewards, terminated, truncated, extras = self.envs.step(actions)
         done = terminated | truncated
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
-        # SB3 adds the value of what would have come, where only the time was up.
-        looks_on = not self.envs.env.cfg.is_finite_horizon
+        # SB3 adds the estimated value of the last observation to these rewards.
+        bootstraps = not self.envs.env.cfg.is_finite_horizon
         for world in np.flatnonzero(done):
             infos[world]["terminal_observation"] = extras["final_obs"][world]
-            infos[world]["TimeLimit.truncated"] = looks_on and bool(truncated[world])
+            infos[world]["TimeLimit.truncated"] = bootstraps and bool(truncated[world])
         return seen, rewards.astype(np.float32), done, infos
 
     def get_images(self) -> Sequence[Array | None]:
-        """A picture of each world; needs render_mode="rgb_array"."""
+        """Return a picture of each world; needs render_mode="rgb_array"."""
         return self.envs.render() or [None] * self.num_envs
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Close the Gymnasium environment."""
         self.envs.close()
 
     def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
-        """An attribute, which is the same for all worlds."""
+        """Return an attribute, which is the same for all worlds."""
         value = getattr(self.envs, attr_name)
         return [value for _ in self._get_indices(indices)]
 
@@ -103,7 +103,7 @@ class StableBaselines3VecEnv(VecEnv):
         indices: Indices = None,
         **method_kwargs: Any,
     ) -> list[Any]:
-        """Call a method once, for all worlds; each gets the result."""
+        """Call a method once for all worlds; return the result for each."""
         self._check_all(indices, "env_method")
         result = getattr(self.envs, method_name)(*method_args, **method_kwargs)
         return [result] * self.num_envs
@@ -123,7 +123,7 @@ class StableBaselines3VecEnv(VecEnv):
             and len(list(self._get_indices(indices))) < self.num_envs
         ):
             raise InvalidInputError(
-                f"{what} is for all worlds at once, which are one environment; got "
+                f"{what} applies to all worlds, which are one environment; got "
                 f"indices={indices!r}.",
                 name="indices",
             )

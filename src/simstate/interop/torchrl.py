@@ -1,11 +1,11 @@
-"""TorchRL's environment on the worlds of a task.
+"""TorchRL's environment for a task.
 
 env = TorchRlEnv(tasks.make_cfg("Quadruped-Velocity"), num_envs=1024)
 env.rollout(24, policy, break_when_any_done=False)
 """
 
-# TorchRL is no extra of simstate, as it wants an older tensordict than the extra
-# `train`. The type checker does not see it.
+# TorchRL is not an extra of simstate, because it requires an older tensordict than the
+# extra `train`. The type checker does not know it.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false, reportUntypedBaseClass=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
@@ -35,9 +35,9 @@ except ModuleNotFoundError as error:
 class TorchRlEnv(EnvBase):
     """A task in many worlds, as a TorchRL batch; each is reset on request.
 
-    Observations are under the names of their groups ("policy", "critic"). Where the
-    time limit is a part of the task an episode that it ends is terminated, else
-    truncated. Takes what Env takes, but for auto_reset.
+    Keys of observations are the names of their groups ("policy", "critic"). An episode
+    that its time limit ends is truncated, or terminated if the limit is part of the
+    task. Takes the arguments of Env except auto_reset.
     """
 
     def __init__(self, cfg: EnvCfg, num_envs: int = 1, **options: Any) -> None:
@@ -56,7 +56,7 @@ class TorchRlEnv(EnvBase):
         )
 
     def _specs(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Specs of the groups; of a dictionary, a Composite by term."""
+        """Return specs of the groups; that of a dictionary is a Composite by term."""
         return {
             name: Composite(self._specs(spec), shape=self.batch_size)
             if isinstance(spec, dict)
@@ -70,7 +70,7 @@ class TorchRlEnv(EnvBase):
     def _reset(
         self, tensordict: TensorDictBase | None = None, **kwargs: Any
     ) -> TensorDictBase:
-        """Begin an episode in the worlds that "_reset" names; without it in all."""
+        """Start an episode in the worlds of the mask "_reset", or without it in all."""
         mask = None if tensordict is None else tensordict.get("_reset", None)
         worlds = None if mask is None else mask.reshape(-1)
         seen, _ = self.env.reset(env_ids=worlds)

@@ -1,4 +1,4 @@
-"""TrainedWorlds: what PPO needs of worlds that are not an Env of this process."""
+"""TrainedWorlds: the interface of worlds in other processes that PPO requires."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simstate.state import Snapshot
 
 
 class TrainedWorlds(Protocol):
-    """The worlds of one Env, wherever they live; each name is as Env has it."""
+    """The worlds of one Env in any process; names have the meaning of Env's."""
 
     cfg: EnvCfg
     num_envs: int
@@ -25,7 +25,7 @@ class TrainedWorlds(Protocol):
     step_dt: float
     max_episode_length: int
     example: Env
-    """An Env of one world, here: for names and sizes."""
+    """A local Env of one world, for names and sizes."""
 
     @property
     def observations(self) -> Observations:
@@ -47,7 +47,7 @@ class TrainedWorlds(Protocol):
         ...
 
     def snapshot(self) -> Snapshot:
-        """Return everything that all worlds need to continue."""
+        """Return a snapshot of all worlds."""
         ...
 
     def restore(self, snapshot: Snapshot) -> None:

@@ -1,9 +1,9 @@
-"""Base of adapters: unified states to and from another simulator.
+"""AdaptedSimulator: the base class of adapters to other simulators.
 
-An adapter converts between its simulator and MuJoCo's qpos and qvel, and tells where
-its own kinematics put the bodies. Names, partial states, checks and messages are those
-of `Simulation`: a simulation of the same scene, the reference, which never steps, takes
-a state first; what it then holds is handed to the simulator.
+An adapter converts between its simulator and MuJoCo's qpos and qvel, and reports the
+poses of bodies by the simulator's own kinematics. A `Simulation` of the same scene, the
+reference, never steps: each state is written to it first, so that names, partial
+states, checks and messages are those of `Simulation`, and then passed to the simulator.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from simstate.state.apply import States
 from simstate.world.worlds import worlds_of
 
 Array: TypeAlias = np.ndarray[Any, Any]
-"""Numbers in float64, unless it is said otherwise."""
+"""Array of float64, unless stated otherwise."""
 
 
 @dataclass
 class BodyStates:
-    """States of n worlds, in MuJoCo's order of joints and bodies; float64 arrays."""
+    """States of n worlds in MuJoCo's order of joints and bodies; float64 arrays."""
 
     qpos: Array
     """MuJoCo's generalised positions; shape (n, nq)."""
@@ -55,7 +55,7 @@ class BodyStates:
 
     @classmethod
     def blank(cls, model: mujoco.MjModel, count: int) -> BodyStates:
-        """Room for the motion of `count` worlds: zeros, and bodies at no turn."""
+        """Return states of `count` worlds, all zero with identity orientations."""
         bodies = (count, int(model.nbody))
         quat = np.zeros((*bodies, 4))
         quat[..., 0] = 1.0
@@ -71,7 +71,7 @@ class BodyStates:
 
 @dataclass(frozen=True)
 class AdaptedEntity:
-    """An entity of another simulator: its names; see `EntityNames`."""
+    """Names of an entity in another simulator; see `EntityNames`."""
 
     body_names: tuple[str, ...]
     joint_names: tuple[str, ...]
@@ -80,19 +80,19 @@ class AdaptedEntity:
 
 
 class AdaptedSimulator(StateSource, ABC):
-    """A simulator that is not ours, behind unified states; a `Simulator`.
+    """Another simulator behind unified states; a `Simulator`.
 
     Args:
         scene: what to simulate, as for `Simulation`.
         num_envs: the number of worlds.
-        terms: what acts in addition to the smooth dynamics; comparisons leave
-            some of it out.
+        terms: effects in addition to the smooth dynamics; comparisons switch some
+            of them off.
     """
 
     name: ClassVar[str]
     """Name in `simstate.simulators.make`."""
     capabilities: ClassVar[Capabilities]
-    """Supported and unsupported features."""
+    """Precision, batching and unsupported features."""
     dtype: torch.dtype = torch.float64
 
     def __init__(
@@ -103,7 +103,7 @@ class AdaptedSimulator(StateSource, ABC):
     ) -> None:
         self.terms = terms
         self.reference = Simulation(scene, num_envs, engine="native")
-        """The same scene in MuJoCo; it holds names, checks, controls and time."""
+        """The same scene in MuJoCo, which provides names, checks, controls and time."""
         self.num_envs = num_envs
         self.scene: Mapping[str, AdaptedEntity] = {
             name: AdaptedEntity(
@@ -118,7 +118,7 @@ class AdaptedSimulator(StateSource, ABC):
 
     @abstractmethod
     def build(self) -> None:
-        """Make the worlds from `self.model`."""
+        """Create the worlds from `self.model`."""
 
     @abstractmethod
     def read(self, ids: list[int]) -> BodyStates:
@@ -126,21 +126,21 @@ class AdaptedSimulator(StateSource, ABC):
 
     @abstractmethod
     def write(self, qpos: Array, qvel: Array, ids: list[int]) -> None:
-        """Put some worlds there; shapes (n, nq) and (n, nv)."""
+        """Set the states of some worlds; shapes (n, nq) and (n, nv)."""
 
     def check(self, qpos: Array) -> None:
-        """Raise InvalidInputError for positions that it cannot hold; (n, nq)."""
+        """Raise InvalidInputError for positions that it cannot represent; (n, nq)."""
 
     @abstractmethod
     def advance(self, n: int, ctrl: Array, ids: list[int]) -> dict[int, str]:
         """Advance some worlds by n steps under MuJoCo's controls; (num_envs, nu).
 
-        Returns the worlds that the simulator could not advance, with what it said.
+        Returns the worlds that the simulator could not advance, each with its message.
         """
 
     @property
     def model(self) -> mujoco.MjModel:
-        """The compiled scene as MuJoCo has it."""
+        """The scene as compiled by MuJoCo."""
         return self.reference.model
 
     @property
@@ -162,13 +162,13 @@ class AdaptedSimulator(StateSource, ABC):
     def ctrl(self) -> Tensor:
         """MuJoCo's controls, which act in the steps; live, (num_envs, nu).
 
-        Targets of a unified state are written here; motors' efforts have no place in a
-        state and can be written by hand.
+        `set_states` writes targets here. Efforts of motors are not part of a state, and
+        can be written directly.
         """
         return self.reference.data.ctrl
 
     def _state_tensors(self, env_ids: Ids, cameras: bool) -> TensorState:
-        """Bodies are where the simulator's own kinematics put them; no cameras."""
+        """Poses of bodies are those of the simulator's own kinematics; no cameras."""
         motion = self.read(self._ids(env_ids))
         kept = self.reference.get_states(env_ids, mode="tensor", cameras=False)
 
@@ -179,9 +179,9 @@ class AdaptedSimulator(StateSource, ABC):
         return kept.converted(follow)
 
     def set_states(self, states: States, env_ids: Ids = None) -> None:
-        """Write unified states, whole or in part, as in `Simulation`.
+        """Write complete or partial unified states, as in `Simulation`.
 
-        What the simulator cannot hold is refused before anything is written.
+        A state that the simulator cannot represent raises, and nothing is written.
         """
         ids = self._ids(env_ids)
         self._follow(ids)
@@ -202,10 +202,10 @@ class AdaptedSimulator(StateSource, ABC):
         self._hand_over(self._ids(env_ids))
 
     def step(self, n: int = 1, env_ids: Ids = None) -> None:
-        """Advance worlds by n time steps, with the targets that they have.
+        """Advance worlds by n time steps under their present targets.
 
-        A world that diverges gets its state back, and DivergenceError names it. A step
-        that is interrupted has not happened.
+        A world that diverges is rolled back, and DivergenceError names it. An
+        interrupted call rolls all worlds back.
         """
         n = whole_number("n", n, 1)
         ids = self._ids(env_ids)
@@ -215,34 +215,33 @@ class AdaptedSimulator(StateSource, ABC):
             failed = self.advance(n, self.ctrl.numpy(), ids)
             after = self.read(ids)
         except BaseException:
-            self._put_back(before, act, ids, list(range(len(ids))))
+            self._roll_back(before, act, ids, list(range(len(ids))))
             raise
-        whole = _sound(after.qpos) & _sound(after.qvel)
-        whole &= np.array([i not in failed for i in ids], dtype=bool)
-        good = [i for i, fine in zip(ids, whole, strict=True) if fine]
-        self.time[good] += n * self.timestep
-        if len(good) < len(ids):
-            rows = [row for row, fine in enumerate(whole) if not fine]
-            self._put_back(before, act, ids, rows)
-            bad = [ids[row] for row in rows]
-            said = next(iter(failed.values()), "numbers went NaN, infinite or huge")
+        advanced = _is_bounded(after.qpos) & _is_bounded(after.qvel)
+        advanced &= np.array([i not in failed for i in ids], dtype=bool)
+        self.time[[ids[row] for row in np.flatnonzero(advanced)]] += n * self.timestep
+        if not advanced.all():
+            rows = np.flatnonzero(~advanced).tolist()
+            self._roll_back(before, act, ids, rows)
+            diverged = [ids[row] for row in rows]
+            cause = next(iter(failed.values()), "values became NaN, infinite or huge")
             raise DivergenceError(
-                f"Worlds {bad} could not be advanced in {self.name} ({said}); they "
-                "have the state from before the call, the others have advanced.",
-                bad,
+                f"Worlds {diverged} could not be advanced in {self.name} ({cause}). "
+                "They were rolled back; the others have advanced.",
+                diverged,
             )
 
     def _ids(self, env_ids: Ids) -> list[int]:
         rows = worlds_of(self.reference).select(env_ids)
         return int_list(rows.tensor(torch.device("cpu")))
 
-    def _put_back(
+    def _roll_back(
         self, before: BodyStates, act: Tensor, ids: list[int], rows: list[int]
     ) -> None:
         """Restore some of the worlds `ids` to their state before a step."""
-        bad = [ids[row] for row in rows]
-        self.reference.data.act[bad] = act[rows]
-        self.write(before.qpos[rows], before.qvel[rows], bad)
+        worlds = [ids[row] for row in rows]
+        self.reference.data.act[worlds] = act[rows]
+        self.write(before.qpos[rows], before.qvel[rows], worlds)
 
     def _follow(self, ids: list[int]) -> None:
         """Update the reference from the simulator."""
@@ -257,7 +256,7 @@ class AdaptedSimulator(StateSource, ABC):
         self.write(qpos, qvel, ids)
 
     def _check_mocap(self) -> None:
-        """Raise if a mocap body is elsewhere that the simulator has fixed."""
+        """Raise if a mocap body has moved that the simulator has fixed."""
         if "mocap bodies" not in self.capabilities.lacks or not self.model.nmocap:
             return
         data, (pos, quat) = self.reference.data, self._mocap
@@ -270,19 +269,19 @@ class AdaptedSimulator(StateSource, ABC):
             )
 
     def _check_bases(self) -> None:
-        """Raise if a fixed base is elsewhere than the scene has it."""
+        """Raise if a fixed base is not where the scene has it."""
         engine = worlds_of(self.reference).engine
         for name in {"body_pos", "body_quat"} & engine.expanded.keys():
             moved = engine.expanded[name] - engine.model_parameter(name)
             if greatest(moved) > 1e-6:
                 raise InvalidInputError(
-                    f"{self.name} has fixed bases where the scene has them: place them "
-                    "with EntityCfg.init_state. Nothing was written.",
+                    f"{self.name} cannot move a fixed base: set its pose by "
+                    "EntityCfg.init_state of the scene. Nothing was written.",
                     name="init_state",
                 )
 
     def _tensors(self, entity: Entity, motion: BodyStates) -> dict[str, Tensor]:
-        """The tensors of an entity's state, in the simulator's own width."""
+        """The tensors of an entity's state, in the simulator's dtype."""
         index = entity.index
         bodies = list(index.bodies.ids)
         arrays = {
@@ -304,11 +303,11 @@ class AdaptedSimulator(StateSource, ABC):
 
 
 _HUGE = 1e10
-"""Limit at which MuJoCo also treats a world as diverged [m, rad and their rates]."""
+"""MuJoCo's limit for a diverged world [m, rad and their rates]."""
 
 
-def _sound(values: Array) -> Array:
-    """Which rows are finite and not huge; shape (n,)."""
+def _is_bounded(values: Array) -> Array:
+    """Return the mask of rows that are finite and not huge; shape (n,)."""
     return np.all(np.abs(np.nan_to_num(values, nan=np.inf)) < _HUGE, axis=1)
 
 

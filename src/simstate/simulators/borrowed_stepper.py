@@ -1,14 +1,13 @@
-"""SimulatorStepper: another simulator advances our worlds, to play a policy in it.
+"""SimulatorStepper: steps a simulation's worlds in another simulator.
 
     env = Env(tasks.make_cfg("Quadruped-Velocity"), num_envs=8, auto_reset=False)
     with borrowed_stepper(env, "drake"):
         print(evaluate(env, OnnxPolicy(path, env), seconds=10.0))
 
-Observations, rewards, commands, events and ends of episodes stay those of the task:
-after each step its simulation is moved to where the other simulator's worlds are.
-Accelerations and contact forces, where a task looks at them, are those of MuJoCo at
-these states. Parameters that a task makes differ by world, and forces that it applies
-to bodies, are not known to the other simulator.
+Observations, rewards, commands, events and terminations are those of the task: after
+each step its simulation takes over the states of the other simulator. Accelerations and
+contact forces that a task reads are MuJoCo's at these states. The other simulator
+ignores parameters that differ by world, and forces that the task applies to bodies.
 """
 
 from __future__ import annotations
@@ -39,20 +38,20 @@ def borrowed_stepper(
 ) -> Generator[AdaptedSimulator]:
     """Step an environment or simulation in another simulator within this context.
 
-    A world that the simulator cannot advance has diverged, as in a simulation.
+    A world that the simulator cannot advance counts as diverged, as in a simulation.
 
     Args:
         env: an environment or a simulation on the native engine, with MuJoCo's own
             stepper.
-        simulator: a name that `simulators.make` knows, or one that was made of the same
-            scene with as many worlds.
+        simulator: a name that `simulators.make` accepts, or an adapter of the same
+            scene with the same number of worlds.
     """
     made = simulator
     sim = env.sim if isinstance(env, Env) else env
     if isinstance(made, str):
         if info(made).simulator is None:
             raise InvalidInputError(
-                f"{made!r} is an engine of simstate, and no other simulator: make the "
+                f"{made!r} is an engine of simstate, not another simulator: create the "
                 f"worlds with engine={made!r} (--engine {made} on the command line).",
                 name=made,
             )
@@ -60,20 +59,20 @@ def borrowed_stepper(
         made = make(made, scene, env.num_envs)
     if not isinstance(made, AdaptedSimulator):
         raise InvalidInputError(
-            f"{type(made).__name__} is none of the simulators behind an adapter: give "
-            "a name that simulators.make knows, or what it made."
+            f"simulator must be a name or an AdaptedSimulator, as simulators.make "
+            f"accepts and returns them; got {type(made).__name__}.",
+            name="simulator",
         )
     if made.num_envs != env.num_envs:
         raise InvalidInputError(
-            f"The simulator has {made.num_envs} worlds, and {env.num_envs} are to "
-            "move.",
+            f"The simulator has {made.num_envs} worlds and must have {env.num_envs}.",
             name="num_envs",
         )
     is_plain = isinstance(stepper_of(sim), MujocoStepper) and not forcing_of(sim).models
     if sim.engine_name != "native" or not is_plain:
         raise InvalidInputError(
-            "Another simulator takes the place of MuJoCo's own stepper on the native "
-            'engine: make it with engine="native", without an integrator, force '
+            "Another simulator replaces MuJoCo's own stepper on the native engine: "
+            'create the simulation with engine="native", without integrator, force '
             "models and processes.",
             name="engine",
         )
@@ -82,7 +81,7 @@ def borrowed_stepper(
 
 
 class SimulatorStepper:
-    """Advances worlds in another simulator, by its own time steps."""
+    """Advances worlds in another simulator by complete time steps."""
 
     scope: Scope = "step"
     current_through = Stage.CONSTANT
@@ -94,7 +93,7 @@ class SimulatorStepper:
 
     def __init__(self, worlds: Worlds, simulator: AdaptedSimulator) -> None:
         self._worlds, self._simulator = worlds, simulator
-        self._bad: Tensor | None = None
+        self._diverged: Tensor | None = None
 
     def advance(self, n: int, rows: Tensor | None) -> int:
         """Advance worlds by n time steps; None: all. Return flags of `Seen`."""
@@ -102,23 +101,23 @@ class SimulatorStepper:
         ids = list(range(worlds.num_envs)) if rows is None else int_list(rows)
         self._hand_over(ids)
         simulator.ctrl.copy_(worlds.engine.field("ctrl"))
-        bad = torch.zeros(worlds.num_envs, dtype=torch.bool)
+        diverged = torch.zeros(worlds.num_envs, dtype=torch.bool)
         try:
             simulator.step(n, ids)
         except DivergenceError as error:
-            bad[list(error.env_ids)] = True
+            diverged[list(error.env_ids)] = True
         self._take_back(ids)
         worlds.engine.field("time")[ids] += n * simulator.timestep
         worlds.fresh.mark_current(Stage.CONSTANT, rows, evaluated=False)
-        self._bad = bad
-        return Seen.BAD if bool(bad.any()) else 0
+        self._diverged = diverged
+        return Seen.BAD if bool(diverged.any()) else 0
 
     def attempt(self, limit: Tensor, going: Tensor) -> tuple[Tensor, Tensor]:
-        """Raise: a simulator takes whole time steps."""
+        """Raise: a simulator takes complete time steps."""
         raise self._refusal()
 
     def move(self, h: Tensor, rows: Tensor) -> None:
-        """Raise: a simulator takes whole time steps."""
+        """Raise: a simulator takes complete time steps."""
         raise self._refusal()
 
     def timesteps(self) -> Tensor:
@@ -128,28 +127,31 @@ class SimulatorStepper:
 
     def bad(self) -> Tensor | None:
         """Return the mask of worlds that the simulator could not advance."""
-        return self._bad
+        return self._diverged
 
     def _refusal(self) -> InvalidInputError:
         return InvalidInputError(
-            f"{self._simulator.name} takes whole time steps: events, tasks and "
-            "sim.run, which cut them, need MuJoCo's or simstate's own steppers."
+            f"{self._simulator.name} takes complete time steps: events, tasks and "
+            "sim.run, which divide them, need MuJoCo's or simstate's steppers."
         )
 
     def _hand_over(self, ids: list[int]) -> None:
-        """Write to the simulator those worlds that differ, such as after a reset."""
+        """Write worlds that differ to the simulator, such as after a reset."""
         qpos, qvel, act = self._fields()
-        there, held = self._simulator.read(ids), self._simulator.reference.data.act
-        same = (qpos[ids] == torch.as_tensor(there.qpos)).all(1)
-        same &= (qvel[ids] == torch.as_tensor(there.qvel)).all(1)
-        same &= (act[ids] == held[ids]).all(1)
-        changed = [i for i, fine in zip(ids, same, strict=True) if not fine]
+        theirs, their_act = (
+            self._simulator.read(ids),
+            self._simulator.reference.data.act,
+        )
+        same = (qpos[ids] == torch.as_tensor(theirs.qpos)).all(1)
+        same &= (qvel[ids] == torch.as_tensor(theirs.qvel)).all(1)
+        same &= (act[ids] == their_act[ids]).all(1)
+        changed = [i for i, is_same in zip(ids, same, strict=True) if not is_same]
         if changed:
-            held[changed] = act[changed]
+            their_act[changed] = act[changed]
             self._simulator.write(qpos[changed].numpy(), qvel[changed].numpy(), changed)
 
     def _take_back(self, ids: list[int]) -> None:
-        """Move the worlds to where the simulator's are."""
+        """Set the worlds to the states of the simulator."""
         qpos, qvel, act = self._fields()
         motion = self._simulator.read(ids)
         qpos[ids] = torch.as_tensor(motion.qpos)

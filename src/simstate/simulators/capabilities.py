@@ -48,7 +48,7 @@ Feature: TypeAlias = Literal[
     "height fields",
     "flexible bodies",
 ]
-"""Something that a model may have and a simulator may lack."""
+"""Feature of a model that a simulator may not support."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ class Capabilities:
     """Capabilities of a simulator, known before one is created."""
 
     dtype: Literal["float64", "float32"]
-    """The width of its numbers."""
+    """Floating-point type of its values."""
     batching: Literal["vectorised", "threads", "loop"]
-    """Method of running many worlds."""
+    """Execution of many worlds."""
     lacks: Mapping[Feature, str] = field(default_factory=dict["Feature", str])
-    """Unsupported features, and what happens to them, in words."""
+    """Unsupported features, each with its treatment in words."""
 
     def missing(self, model: mujoco.MjModel) -> dict[Feature, Missing]:
         """Return the features of a model that the simulator does not support."""
@@ -74,18 +74,18 @@ class Capabilities:
 
 @dataclass(frozen=True)
 class Missing:
-    """A feature of a model that a simulator lacks."""
+    """Elements of a model with a feature that a simulator does not support."""
 
     elements: tuple[str, ...]
-    """The elements of the model that have it."""
+    """Names of the elements."""
     why: str
-    """Their treatment."""
+    """Treatment of these elements in the simulator."""
 
 
 def features(model: mujoco.MjModel) -> dict[Feature, tuple[str, ...]]:
-    """The elements of a model that have each feature, of those that some have.
+    """Return the features of a model, each with the names of its elements.
 
-    What the model's flags switch off, it does not have.
+    Elements that the model's flags disable do not count.
     """
     names, model = ModelNames(model), plain_model(model)
     found: dict[Feature, tuple[str, ...]] = {}
@@ -108,7 +108,7 @@ def _joints(model: mujoco.MjModel, names: ModelNames, keep: np.ndarray) -> list[
 def _dof_joints(
     model: mujoco.MjModel, names: ModelNames, values: np.ndarray
 ) -> list[str]:
-    """The joints with a dof whose value is not zero."""
+    """Joints with a dof whose value is not zero."""
     joints = sorted({int(model.dof_jntid[dof]) for dof in np.flatnonzero(values)})
     return [names.joint[j] for j in joints]
 
@@ -130,7 +130,7 @@ def _springs(ball: bool) -> Callable[[mujoco.MjModel, ModelNames], list[str]]:
 
 
 def driven_joints(model: mujoco.MjModel) -> set[int]:
-    """The 1-DoF joints that a servo or motor drives directly."""
+    """Return the 1-DoF joints that a servo or motor drives directly."""
     return {
         int(model.actuator_trnid[a, 0])
         for a in range(model.nactuator)
@@ -155,7 +155,7 @@ def _free_damping(model: mujoco.MjModel, names: ModelNames) -> list[str]:
 def _actuators(
     keep: Callable[[mujoco.MjModel, int], bool],
 ) -> Callable[[mujoco.MjModel, ModelNames], list[str]]:
-    """Those that act: not those with a gear of zero."""
+    """Actuators for which `keep` holds and whose gear is not zero."""
     return lambda model, names: [
         names.actuator[a]
         for a in range(model.nactuator)

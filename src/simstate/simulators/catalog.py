@@ -1,6 +1,6 @@
-"""The simulators that there are: what each needs, can and cannot do.
+"""Registry of simulators: their packages, adapters and capabilities.
 
-Nothing of them is imported here, so that this can be asked of one that is not there.
+No simulator is imported here, so entries are available without its package.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _HERE = "simstate.simulators"
 
 
 class MissingSimulatorError(SimStateError, ImportError):
-    """A simulator that is not installed; the message says what brings it."""
+    """A simulator that is not installed; the message names the package to install."""
 
 
 @dataclass(frozen=True)
 class SimulatorInfo:
-    """One simulator that `make` and `align` know."""
+    """Entry of a simulator that `make` and `align` accept."""
 
     name: str
     title: str
@@ -28,11 +28,11 @@ class SimulatorInfo:
     package: str | None
     """Python package that provides it; None: no other package."""
     extra: str | None
-    """The extra of simstate that brings it; None: it is not one of simstate's."""
+    """Extra of simstate that installs it; None: a built-in engine or user-defined."""
     simulator: tuple[str, str] | None
     """Module and class of the adapter; None: `Simulation` itself."""
     mechanics: tuple[str, str]
-    """Module and class of what comparisons ask."""
+    """Module and class of its `Mechanics`, for comparisons."""
     capabilities: Capabilities
 
     @property
@@ -46,24 +46,25 @@ class SimulatorInfo:
         return importlib.util.find_spec(self.package) is not None
 
     def require(self) -> None:
-        """Raise, with how to get it, if it is not installed."""
+        """Raise MissingSimulatorError unless it is installed."""
         if not self.installed:
             source = self.package if self.extra is None else f"simstate[{self.extra}]"
             raise MissingSimulatorError(
-                f"{self.title} is not installed: pip install '{source}' brings it.",
+                f"{self.title} is not installed. Run: pip install '{source}'.",
                 name=self.name,
             )
 
 
 def register(entry: SimulatorInfo) -> None:
-    """Register a simulator of your own by name for `make`, `align` and the commands.
+    """Register a user-defined simulator by name for `make`, `align` and the commands.
 
-    Its adapter is an `AdaptedSimulator`, what comparisons ask an `AdaptedMechanics`.
+    Its `simulator` is a subclass of `AdaptedSimulator`, its `mechanics` one of
+    `AdaptedMechanics`.
     """
     known = SIMULATORS.get(entry.name, entry)
     if known != entry:
         raise InvalidInputError(
-            f"There is a simulator {entry.name!r} already, {known.title}. Give yours "
+            f"The simulator {entry.name!r} exists already ({known.title}): choose "
             "another name.",
             name=entry.name,
         )
@@ -71,7 +72,7 @@ def register(entry: SimulatorInfo) -> None:
 
 
 def info(name: str) -> SimulatorInfo:
-    """The simulator of that name, installed or not."""
+    """Return the entry of a simulator, installed or not."""
     if name not in SIMULATORS:
         raise unknown_name("simulator", name, SIMULATORS)
     return SIMULATORS[name]
@@ -81,48 +82,48 @@ _DRAKE = Capabilities(
     dtype="float64",
     batching="loop",
     lacks={
-        "mocap bodies": "they are welded to the world",
-        "limits of ball joints": "they are not there",
-        "dry friction in joints": "it is not there",
-        "armature of joints without an actuator": "it is zero: Drake has rotor "
-        "inertia in actuators alone, and those on 1-DoF joints alone",
-        "springs of ball joints": "they are not there",
-        "gravity compensation": "gravity acts in full",
-        "fluid forces": "they are not there",
-        "actuators on ball joints": "they do not act",
-        "actuators on tendons": "they do not act",
-        "actuators on sites, bodies and cranks": "they do not act",
-        "actuators other than servos and motors": "they do not act",
-        "actuators with state": "they do not act",
-        "higher powers of springs and dampers": "they are not there",
-        "unequal force limits": "the greater one holds both ways",
-        "force limits of actuators that share a joint": "they are not there",
-        "tendons": "they are not there",
-        "couplings other than linear": "they are not there",
-        "connects and welds": "they are not there",
-        "contact pairs": "they have the friction and softness of their geoms",
-        "height fields": "they are not there",
-        "flexible bodies": "they are bodies without elasticity",
+        "mocap bodies": "welded to the world",
+        "limits of ball joints": "left out",
+        "dry friction in joints": "left out",
+        "armature of joints without an actuator": "zero: in Drake only "
+        "actuators have rotor inertia, and only 1-DoF joints have actuators",
+        "springs of ball joints": "left out",
+        "gravity compensation": "gravity is not reduced",
+        "fluid forces": "left out",
+        "actuators on ball joints": "left out",
+        "actuators on tendons": "left out",
+        "actuators on sites, bodies and cranks": "left out",
+        "actuators other than servos and motors": "left out",
+        "actuators with state": "left out",
+        "higher powers of springs and dampers": "left out",
+        "unequal force limits": "the larger one applies in both directions",
+        "force limits of actuators that share a joint": "left out",
+        "tendons": "left out",
+        "couplings other than linear": "left out",
+        "connects and welds": "left out",
+        "contact pairs": "friction and softness are those of the geoms",
+        "height fields": "left out",
+        "flexible bodies": "bodies without elasticity",
     },
 )
 _MJX = Capabilities(
     dtype="float64",
     batching="vectorised",
-    lacks={"flexible bodies": "a model that has some is refused"},
+    lacks={"flexible bodies": "models with flexible bodies are rejected"},
 )
 _NEWTON_COMMON: dict[Feature, str] = {
-    "mocap bodies": "they are fixed to the world",
-    "actuators on sites, bodies and cranks": "they do not act",
-    "actuators other than servos and motors": "they do not act",
-    "actuators with state": "they do not act",
-    "higher powers of springs and dampers": "they are not there",
-    "limits of ball joints": "they are not there",
-    "linear couplings": "they are not there",
-    "couplings other than linear": "they are not there",
-    "connects and welds": "they are not there",
-    "contact pairs": "their geoms touch as those without a pair do",
-    "height fields": "they are not there",
-    "flexible bodies": "they are bodies without elasticity",
+    "mocap bodies": "fixed to the world",
+    "actuators on sites, bodies and cranks": "left out",
+    "actuators other than servos and motors": "left out",
+    "actuators with state": "left out",
+    "higher powers of springs and dampers": "left out",
+    "limits of ball joints": "left out",
+    "linear couplings": "left out",
+    "couplings other than linear": "left out",
+    "connects and welds": "left out",
+    "contact pairs": "their geoms collide like any others",
+    "height fields": "left out",
+    "flexible bodies": "bodies without elasticity",
 }
 _NEWTON = Capabilities(dtype="float32", batching="loop", lacks=_NEWTON_COMMON)
 _FEATHERSTONE = Capabilities(
@@ -130,16 +131,16 @@ _FEATHERSTONE = Capabilities(
     batching="loop",
     lacks={
         **_NEWTON_COMMON,
-        "springs of 1-DoF joints": "they are not there",
-        "springs of ball joints": "they are not there",
-        "damping of free joints": "it is not there",
-        "dry friction in joints": "it is not there",
-        "gravity compensation": "gravity acts in full",
-        "fluid forces": "they are not there",
-        "force limits": "servos and motors give any force",
-        "actuators on ball joints": "they do not act",
-        "actuators on tendons": "they do not act",
-        "tendons": "they are not there",
+        "springs of 1-DoF joints": "left out",
+        "springs of ball joints": "left out",
+        "damping of free joints": "left out",
+        "dry friction in joints": "left out",
+        "gravity compensation": "gravity is not reduced",
+        "fluid forces": "left out",
+        "force limits": "forces of servos and motors are unlimited",
+        "actuators on ball joints": "left out",
+        "actuators on tendons": "left out",
+        "tendons": "left out",
     },
 )
 
@@ -152,14 +153,14 @@ def _entry(
     prefix: str,
     capabilities: Capabilities,
 ) -> SimulatorInfo:
-    """One of simstate's: modules and classes are named alike, the extra as a module."""
-    is_ours = package is None
+    """Return a built-in entry; names of modules and classes follow one pattern."""
+    is_engine = package is None
     return SimulatorInfo(
         name=name,
         title=title,
         package=package,
-        extra=None if is_ours else module,
-        simulator=None if is_ours else (f"{_HERE}.{module}", f"{prefix}Simulator"),
+        extra=None if is_engine else module,
+        simulator=None if is_engine else (f"{_HERE}.{module}", f"{prefix}Simulator"),
         mechanics=(f"{_HERE}.{module}_mechanics", f"{prefix}Mechanics"),
         capabilities=capabilities,
     )
@@ -184,4 +185,4 @@ SIMULATORS: dict[str, SimulatorInfo] = {
         ),
     )
 }  # fmt: skip
-"""Every simulator by the name that `make` and `simstate align` take."""
+"""All simulators, by the name that `make` and `simstate align` take."""

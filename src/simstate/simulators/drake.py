@@ -28,7 +28,7 @@ class DrakeSimulator(AdaptedSimulator):
     capabilities = info("drake").capabilities
 
     def build(self) -> None:
-        """Make the worlds."""
+        """Create the worlds."""
         self.drake = DrakeModel(self.model, self.timestep, self.terms)
         self._coordinates = DrakeCoordinates(self.drake)
         with self.drake.listening():
@@ -49,12 +49,12 @@ class DrakeSimulator(AdaptedSimulator):
         return self._coordinates.read([self.contexts[i] for i in ids])
 
     def write(self, qpos: Array, qvel: Array, ids: list[int]) -> None:
-        """Put some worlds there."""
+        """Set the states of some worlds."""
         for row, i in enumerate(ids):
             self._coordinates.write(self.contexts[i], qpos[row], qvel[row])
 
     def check(self, qpos: Array) -> None:
-        """Raise for a ball joint that is turned to where Drake's angles end."""
+        """Raise for a ball joint at a singularity of Drake's angles."""
         for row in qpos:
             self._coordinates.positions(row)
 
@@ -67,13 +67,13 @@ class DrakeSimulator(AdaptedSimulator):
             try:
                 for _ in range(n):
                     step(drake, self._roots[i])
-            except RuntimeError as error:  # Drake's solver gave up
+            except RuntimeError as error:  # of Drake's solver
                 failed[i] = " ".join(str(error).split())[:200]
         return failed
 
 
 def set_inputs(drake: DrakeModel, context: Any, ctrl: Array) -> None:
-    """Give a plant its targets and efforts for MuJoCo's controls."""
+    """Set the targets and efforts of a plant from MuJoCo's controls."""
     if not drake.drives:
         return
     position, rate, effort = drive_inputs(drake.model, drake.drives, ctrl)
@@ -87,6 +87,6 @@ def set_inputs(drake: DrakeModel, context: Any, ctrl: Array) -> None:
 
 
 def step(drake: DrakeModel, root: Any) -> None:
-    """One discrete step of the plant in a diagram's context."""
+    """Take one discrete step of the plant in a diagram's context."""
     values = drake.diagram.EvalUniquePeriodicDiscreteUpdate(root)
     root.get_mutable_discrete_state().SetFrom(values)

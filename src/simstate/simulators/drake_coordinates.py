@@ -1,8 +1,8 @@
-"""MuJoCo's qpos and qvel ↔ Drake's positions and velocities, and back.
+"""Conversion between MuJoCo's qpos and qvel and Drake's positions and velocities.
 
-Drake orders joints by its own tree, has the angular before the linear velocity of a
-free body (both along world axes), and a ball joint as roll, pitch and yaw with its
-angular velocity along the parent's axes.
+Drake orders joints by its own tree. The velocity of a free body is angular, then
+linear, both along world axes. A ball joint has roll, pitch and yaw, and its angular
+velocity is along the parent's axes.
 """
 
 # pydrake comes without the type information that strict checking needs.
@@ -54,7 +54,7 @@ class DrakeCoordinates:
         plant.SetVelocities(context, self.velocity_map(qpos) @ qvel)
 
     def positions(self, qpos: Array) -> Array:
-        """Drake's positions for MuJoCo's qpos; those that have none raise."""
+        """Return Drake's positions for MuJoCo's qpos; a singular ball joint raises."""
         positions = np.zeros(self._nq)
         for j, (kind, adr, _, start, _) in enumerate(self._joints):
             if kind == _FREE:
@@ -67,19 +67,19 @@ class DrakeCoordinates:
         return positions
 
     def _angles(self, joint: int, quat: Array) -> Array:
-        """Roll, pitch and yaw of a ball joint; refuses where they are singular."""
+        """Return roll, pitch and yaw of a ball joint; raise where they are singular."""
         angles = RollPitchYaw(RotationMatrix(Quaternion(_unit(quat)))).vector()
         if abs(abs(angles[1]) - np.pi / 2) < _SINGULAR:
             name = self.drake.names.joint[joint]
             raise InvalidInputError(
-                f"Drake has the ball joint {name!r} as roll, pitch and yaw, which are "
-                "singular at a pitch of 90°, as here. Nothing was written.",
+                f"Drake represents the ball joint {name!r} by roll, pitch and yaw, "
+                "which are singular at this pitch of ±90°. Nothing was written.",
                 name=name,
             )
         return angles
 
     def velocity_map(self, qpos: Array) -> Array:
-        """The matrix T(qpos) with Drake's velocities = T qvel; shape (nv, nv)."""
+        """Return the matrix T(qpos) in Drake's velocities = T qvel; shape (nv, nv)."""
         turn = np.zeros((self._nv, self.drake.model.nv))
         for kind, adr, dof, _, start in self._joints:
             if kind == _FREE:

@@ -1,4 +1,4 @@
-"""Drake's evaluation of a state: matrices and forces of a continuous plant."""
+"""Drake's mechanics: matrices and forces of a continuous plant."""
 
 # pydrake comes without the type information that strict checking needs.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -40,11 +40,11 @@ _ABSENT: Parameters = {
         "higher powers of stiffness", "other actuator", "tendon", "fluid",
     )
 }  # fmt: skip
-"""The kinds of parameters that Drake does not have."""
+"""The kinds of parameters that Drake does not support."""
 
 
 class DrakeMechanics(AdaptedMechanics[DrakeSimulator]):
-    """Drake's answers, along MuJoCo's qvel."""
+    """Drake's mechanics, along MuJoCo's qvel."""
 
     name = "drake"
 
@@ -57,7 +57,7 @@ class DrakeMechanics(AdaptedMechanics[DrakeSimulator]):
         self._context: Any = self._drake.plant.GetMyMutableContextFromRoot(root)
 
     def _at(self, state: MechanicalState) -> tuple[Any, Any, Array]:
-        """Plant and context at a state, and the map of velocities."""
+        """Return plant and context at a state, and the map of velocities."""
         self._coordinates.write(self._context, state.qpos, state.qvel)
         turn = self._coordinates.velocity_map(state.qpos)
         return self._drake.plant, self._context, turn
@@ -139,7 +139,7 @@ class DrakeMechanics(AdaptedMechanics[DrakeSimulator]):
 
 
 class _Reader:
-    """Reads parameters off a plant, in MuJoCo's frames."""
+    """Reads the parameters of a plant in MuJoCo's frames."""
 
     def __init__(self, full: DrakeModel, smooth: DrakeModel, context: Any) -> None:
         self.full, self.drake, self.context = full, smooth, context
@@ -284,7 +284,7 @@ class _Reader:
 
 
 def _size(shape: Any) -> Array | None:
-    """MuJoCo's numbers for a shape; None for a plane or a mesh."""
+    """Return MuJoCo's size of a shape; None for a plane or a mesh."""
     if isinstance(shape, Sphere):
         return np.array([shape.radius()])
     if isinstance(shape, Capsule | Cylinder):

@@ -1,8 +1,8 @@
 """A compiled model as a Drake plant: parsed from plain MJCF, then completed.
 
-Drake's parser takes bodies, inertias, joints and geoms. What it leaves out although
-Drake has a place for it is added here: servos and motors with their limits, springs of
-1-DoF joints, linear couplings, and which geoms may touch.
+Drake's parser reads bodies, inertias, joints and geoms. Elements that it ignores
+although Drake supports them are added here: servos and motors with their limits,
+springs of 1-DoF joints, linear couplings and collision filters.
 """
 
 # pydrake comes without the type information that strict checking needs.
@@ -44,16 +44,16 @@ from simstate.simulators.mjcf_parts import ModelNames
 from simstate.simulators.plain_model import ALL_TERMS, Terms, may_touch, plain_model
 
 _HINGE = mujoco.mjtJoint.mjJNT_HINGE.value
-_LEFT_TO_US = ("actuator", "tendon", "equality", "contact")
+_ADDED_HERE = ("actuator", "tendon", "equality", "contact")
 
 
 class DrakeModel:
-    """A finalised plant, and where MuJoCo's joints and bodies are in it.
+    """A finalised plant, with an index of MuJoCo's joints and bodies.
 
     Args:
         model: the compiled model.
         time_step: of the discrete plant [s]; 0: a continuous one, without geometry.
-        terms: what acts in addition to the smooth dynamics of the bodies.
+        terms: effects in addition to the smooth dynamics of the bodies.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class DrakeModel:
     ) -> None:
         self.names, self.terms = ModelNames(model), terms
         self.model = model = plain_model(model)
-        """The model with what its flags switch off at zero: Drake has no flags."""
+        """The model as a plain one, because Drake has no flags."""
         self.messages: list[str] = []
         """Elements that Drake's parser reports as ignored."""
         with self.listening():
@@ -76,7 +76,7 @@ class DrakeModel:
             self.plant, self.scene_graph = AddMultibodyPlantSceneGraph(
                 builder, time_step
             )
-            # A step is then one plain discrete update, a function of the state alone.
+            # A step is then one discrete update, a function of the state only.
             self.plant.SetUseSampledOutputPorts(False)
         else:
             self.plant = builder.AddSystem(MultibodyPlant(0.0))
@@ -103,13 +103,13 @@ class DrakeModel:
         """Parse the scene by Drake; return its model instance."""
         model = self._simplified()
         with TemporaryDirectory() as folder:
-            # Drake's parser puts the pose of a body with several joints at the last.
+            # Drake's parser applies the pose of a body with several joints at the last.
             bodies = range(model.nbody)
-            text = plain_mjcf(model, Path(folder), skip=_LEFT_TO_US, split=bodies).text
+            text = plain_mjcf(model, Path(folder), skip=_ADDED_HERE, split=bodies).text
             try:
                 instances = Parser(self.plant).AddModelsFromString(text, "xml")
             except RuntimeError as error:
-                raise ModelError(f"Drake does not take this model: {error}") from error
+                raise ModelError(f"Drake rejects this model: {error}") from error
         return instances[0]
 
     def _simplified(self) -> mujoco.MjModel:
@@ -120,13 +120,13 @@ class DrakeModel:
         if "contacts" not in self.terms or self.scene_graph is None:
             model.geom_contype[:] = 0
             model.geom_conaffinity[:] = 0
-        else:  # what touches by a contact pair alone is geometry, too
+        else:  # geoms of contact pairs must be geometries, too
             model.geom_contype[[*model.pair_geom1, *model.pair_geom2]] = 1
         return model
 
     @contextmanager
     def listening(self) -> Generator[None]:
-        """Keep what Drake logs, instead of printing it."""
+        """Collect the messages that Drake logs instead of printing them."""
         logger, messages = logging.getLogger("drake"), self.messages
 
         class Keep(logging.Handler):
@@ -150,13 +150,13 @@ class DrakeModel:
             logger.setLevel(level)
 
     def _joint_into(self, link: str) -> Any:
-        """The joint that a link hangs on; names of joints may not be unique."""
+        """Return the joint to a link; names of joints may not be unique."""
         indices = self.plant.GetJointIndices()
         joints = [self.plant.get_joint(index) for index in indices]
         return next(joint for joint in joints if joint.child_body().name() == link)
 
     def _link(self, joint: int) -> str:
-        """The link that a joint of MuJoCo moves, of a body that was split."""
+        """Return the name of the link that a joint moves; bodies are split."""
         model = self.model
         body = int(model.jnt_bodyid[joint])
         number = joint - int(model.body_jntadr[body])
@@ -235,6 +235,6 @@ class DrakeModel:
 
 
 def geom_name(inspector: Any, geometry: Any) -> str:
-    """MuJoCo's name of a geometry, which Drake has behind that of the model."""
+    """Return MuJoCo's name of a geometry; Drake prefixes it with the model's."""
     name = inspector.GetName(geometry)
     return name.partition("::")[2] or name

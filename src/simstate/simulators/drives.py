@@ -1,4 +1,4 @@
-"""Combined effect of MuJoCo's actuators on a joint, for other simulators."""
+"""Combined law of MuJoCo's actuators on a joint, for other simulators."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class DriveInput(NamedTuple):
     """The column of ctrl."""
     kind: InputKind
     factor: float
-    """Force at the joint for a control of one [N or N·m]."""
+    """Force at the joint per unit of control [N or N·m]."""
 
 
 @dataclass
@@ -40,13 +40,13 @@ class Drive:
     damping: float = 0.0
     """[N·s/m or N·m·s/rad] at the joint."""
     limit: float = np.inf
-    """Maximum force or torque at the joint, either way: the joint's, and that of a sole
-    actuator."""
+    """Maximum force or torque at the joint in either direction: the joint's limit, or
+    that of its only actuator if lower."""
     inputs: list[DriveInput] = field(default_factory=list[DriveInput])
 
 
 def drives(model: mujoco.MjModel) -> list[Drive]:
-    """Return the combined effect of the actuators of each driven 1-DoF joint."""
+    """Return the combined law of the actuators of each driven 1-DoF joint."""
     found: dict[int, Drive] = {}
     driven = driven_joints(model)
     for actuator in range(model.nactuator):
@@ -60,7 +60,7 @@ def drives(model: mujoco.MjModel) -> list[Drive]:
         gear = float(model.actuator_gear[output, 0])
         if not on_joint or joint not in driven or kind is None or not gear:
             continue
-        alone = joint not in found
+        is_first = joint not in found
         drive = found.setdefault(joint, Drive(joint))
         column = int(model.actuator_ctrladr[actuator])
         bias = model.actuator_biasprm[actuator]
@@ -74,9 +74,9 @@ def drives(model: mujoco.MjModel) -> list[Drive]:
         else:
             drive.inputs.append(DriveInput(column, "effort", gear))
         drive.limit = _joint_limit(model, joint)
-        if alone and model.actuator_forcelimited[output]:
-            most = float(np.abs(model.actuator_forcerange[output]).max() * abs(gear))
-            drive.limit = min(drive.limit, most)
+        if is_first and model.actuator_forcelimited[output]:
+            limit = float(np.abs(model.actuator_forcerange[output]).max() * abs(gear))
+            drive.limit = min(drive.limit, limit)
     return list(found.values())
 
 
@@ -95,7 +95,7 @@ class DriveInputs(NamedTuple):
     rate: Array
     """Target rates [rad/s or m/s]."""
     effort: Array
-    """Forces or torques on top [N or N·m]."""
+    """Additional forces or torques [N or N·m]."""
 
 
 def drive_inputs(model: mujoco.MjModel, found: list[Drive], ctrl: Array) -> DriveInputs:
@@ -120,6 +120,6 @@ def drive_inputs(model: mujoco.MjModel, found: list[Drive], ctrl: Array) -> Driv
 
 
 def _divided(forces: Array, gains: list[float]) -> Array:
-    """Forces by gains; 0 where there is no gain."""
-    by = np.array(gains, dtype=np.float64)
-    return np.divide(forces, by, out=np.zeros_like(forces), where=by != 0)
+    """Divide forces by gains; 0 where the gain is 0."""
+    divisors = np.array(gains, dtype=np.float64)
+    return np.divide(forces, divisors, np.zeros_like(forces), where=divisors != 0)

@@ -1,4 +1,4 @@
-"""Simulators and mechanics by name, loaded when they are made."""
+"""Creation of simulators and mechanics by name; modules are imported on use."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from simstate.simulators.mechanics import Mechanics
 def make(
     name: str, scene: SceneCfg | mujoco.MjModel, num_envs: int = 1
 ) -> Simulation | AdaptedSimulator:
-    """Worlds of a scene in a simulator; both kinds are a `Simulator`.
+    """Create worlds of a scene in a simulator; both result types are a `Simulator`.
 
     Args:
-        name: "native" and "warp" are `Simulation` on these engines; "drake", "mjx",
-            "newton" and "newton-featherstone" are others, each an extra of simstate;
+        name: "native" and "warp" create a `Simulation` on that engine; "drake", "mjx",
+            "newton" and "newton-featherstone" an adapter, each an extra of simstate.
             `register` adds a user-defined simulator.
         scene: what to simulate, as for `Simulation`.
         num_envs: the number of worlds.
@@ -35,12 +35,12 @@ def make(
 
 
 def make_mechanics(name: str, scene: SceneCfg | mujoco.MjModel) -> Mechanics:
-    """Return a simulator's evaluation of states of a scene, for comparisons."""
+    """Return the mechanics of a scene in a simulator, for comparisons."""
     entry = info(name)
     entry.require()
     return _load(*entry.mechanics)(scene)
 
 
 def _load(module: str, name: str) -> Any:
-    """A class of one of the modules that import a simulator."""
+    """Import a class from its module."""
     return getattr(importlib.import_module(module), name)

@@ -1,7 +1,7 @@
-"""Mechanics: what a simulator computes of one state, in MuJoCo's coordinates.
+"""Mechanics: a simulator's kinematics and dynamics at one state.
 
-Comparisons ask two of these the same questions. Forces and accelerations are along
-MuJoCo's qvel, whatever velocities the simulator itself has.
+Comparisons evaluate the same quantities in two of them. Forces and accelerations are
+along MuJoCo's qvel, whatever velocities the simulator itself uses.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from simstate.simulators.plain_model import Terms, switch_off
 
 @dataclass(frozen=True)
 class MechanicalState:
-    """One state of a scene: what the mechanics are asked at."""
+    """A state of a scene at which mechanics are evaluated."""
 
     qpos: Array
     """MuJoCo's generalised positions; shape (nq,)."""
@@ -35,7 +35,7 @@ class MechanicalState:
     """MuJoCo's controls; shape (nu,)."""
 
     def write_to(self, sim: Simulation) -> None:
-        """Reset a simulation, and bring its first world to the state."""
+        """Reset a simulation and set its first world to the state."""
         sim.reset()
         for field in ("qpos", "qvel", "ctrl"):
             getattr(sim.data, field)[0] = torch.as_tensor(getattr(self, field))
@@ -51,14 +51,14 @@ class Mechanics(ABC):
 
     @abstractmethod
     def parameters(self) -> Parameters:
-        """Return the simulator's parameters, as far as it reports them."""
+        """Return the parameters that the simulator reports."""
 
     @abstractmethod
     def motion(self, state: MechanicalState) -> BodyStates:
         """Poses and velocities of the bodies, of one world."""
 
     def notes(self) -> tuple[str, ...]:
-        """Return the simulator's messages when it read the model, each once."""
+        """Return the messages of the simulator's parser, without repetitions."""
         return ()
 
     def com(self, state: MechanicalState) -> Array | None:
@@ -73,7 +73,7 @@ class Mechanics(ABC):
         return None
 
     def mass_matrix(self, state: MechanicalState) -> Array | None:
-        """The inertia of the system along qvel; shape (nv, nv)."""
+        """Joint-space inertia matrix; shape (nv, nv)."""
         return None
 
     def bias(self, state: MechanicalState) -> Array | None:
@@ -94,16 +94,17 @@ class Mechanics(ABC):
 
 
 def of_masses(model: mujoco.MjModel, com: Array) -> Array:
-    """Centres of mass of the bodies that have mass, zero for the others."""
+    """Centres of mass of the bodies with mass, zero for the others."""
     return np.where(model.body_mass[:, None] > 0, com, 0.0)
 
 
 class MujocoMechanics(Mechanics):
-    """MuJoCo's C functions, one call after the other: what others are held against.
+    """MuJoCo's C functions, the reference of comparisons.
 
     Args:
         model: the compiled model.
-        integrator: the number of another's integrator to step as; None: the model's.
+        integrator: number of the integrator to step as, by `step_as`; None: the
+            model's.
     """
 
     name = "mujoco"
@@ -113,7 +114,7 @@ class MujocoMechanics(Mechanics):
         self._integrator = integrator
 
     def stepping_model(self, terms: Terms) -> mujoco.MjModel:
-        """A copy of the model that steps with these terms."""
+        """Return a copy of the model that steps with these terms."""
         model = copy.copy(self.model)
         switch_off(model, terms)
         if self._integrator is not None:
@@ -121,7 +122,7 @@ class MujocoMechanics(Mechanics):
         return model
 
     def _data(self, state: MechanicalState, terms: Terms) -> mujoco.MjData:
-        """The state evaluated with these terms."""
+        """Return MuJoCo's data at a state, evaluated with these terms."""
         model = copy.copy(self.model)
         switch_off(model, terms)
         data = mujoco.MjData(model)
@@ -130,7 +131,7 @@ class MujocoMechanics(Mechanics):
         return data
 
     def parameters(self) -> Parameters:
-        """Those of the model."""
+        """Return the parameters of the model."""
         return parameters_of(self.model)
 
     def motion(self, state: MechanicalState) -> BodyStates:
@@ -195,14 +196,14 @@ S = TypeVar("S", bound=AdaptedSimulator)
 
 
 class AdaptedMechanics(Mechanics, Generic[S]):
-    """Base of adapters: steps and motions by simulators with some of the terms."""
+    """Base class of adapters: evaluates by simulators with some of the terms."""
 
     def __init__(self, make: Callable[[Terms], S]) -> None:
         self._make = make
         self._made: dict[Terms, S] = {}
 
     def simulator(self, terms: Terms) -> S:
-        """The simulator of one world with these terms, made once."""
+        """Return the simulator of one world with these terms, created once."""
         if terms not in self._made:
             self._made[terms] = self._make(terms)
         return self._made[terms]

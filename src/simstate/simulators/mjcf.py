@@ -1,8 +1,8 @@
-"""A compiled model written as MJCF that any parser reads alike: every number explicit.
+"""Plain MJCF: a compiled model as a document that all parsers read the same way.
 
-MuJoCo's own writer keeps six digits and relies on classes of defaults, which other
-simulators' parsers know in part. Here a body has its inertia, a joint its axis and
-range, nothing is inherited, and a number is written with all its digits.
+MuJoCo's own writer keeps six digits and uses default classes, which other simulators'
+parsers support in part. Here every attribute is explicit, such as the inertia of a body
+and the axis of a joint, and numbers keep all their digits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import mujoco
 import numpy as np
 
-from simstate.scene.physics_options import option_word
+from simstate.scene.physics_options import OPTION_WORDS, option_word
 from simstate.simulators.mjcf_actuators import add_actuators
 from simstate.simulators.mjcf_parts import (
     SOLIMP,
@@ -41,6 +41,14 @@ _GEOMS = {
     6: "box",
     7: "mesh",
 }
+_OPTIONS = (
+    *("density", "viscosity", "wind", "magnetic", "impratio", "tolerance"),
+    *("iterations", "ls_tolerance", "ls_iterations", "noslip_tolerance"),
+    *("noslip_iterations", "ccd_tolerance", "ccd_iterations", "sleep_tolerance"),
+    *("sdf_iterations", "sdf_initpoints"),
+    *("o_margin", "o_solref", "o_solimp", "o_friction"),
+)
+"""Options that are written if they differ from MuJoCo's defaults."""
 _SIZES = {
     "plane": 3,
     "sphere": 1,
@@ -53,12 +61,12 @@ _SIZES = {
 
 @dataclass(frozen=True)
 class PlainMjcf:
-    """The document that `plain_mjcf` makes of a model."""
+    """Result of `plain_mjcf`."""
 
     text: str
     """The document."""
     left_out: tuple[str, ...]
-    """Elements of the model that the document lacks, in words."""
+    """Descriptions of the elements of the model that are not in the document."""
 
 
 def plain_mjcf(
@@ -68,19 +76,19 @@ def plain_mjcf(
     split: Collection[int] = (),
     everything: bool = False,
 ) -> PlainMjcf:
-    """A compiled model as MJCF without defaults, all digits; see the module.
+    """Write a compiled model as plain MJCF; see the module.
 
     Args:
         model: the compiled model. Elements without a name get one, `<kind>_<id>`.
-        mesh_dir: where to put its meshes as OBJ files; None: geoms that are meshes are
-            left out, which `left_out` says.
+        mesh_dir: folder for its meshes as OBJ files; None: geoms that are meshes are
+            left out.
         skip: sections to leave out: "actuator", "tendon", "equality", "contact".
-        split: bodies to write as a chain, one for each joint, of which the last is the
-            body itself and the others, `<name>#<number>`, have no mass. For parsers
-            that put several joints together wrongly; MuJoCo refuses massless bodies.
-        everything: whether to write also what other parsers stop at or take for
-            something else: actuators that are neither servos nor motors, higher powers
-            of springs and dampers, contact pairs.
+        split: bodies to write as a chain with one link for each joint. The last link is
+            the body itself; the others, `<name>#<number>`, have no mass, which MuJoCo
+            rejects. For parsers that do not support several joints of a body.
+        everything: whether to write also elements that other parsers reject or
+            misread: actuators that are neither servos nor motors, higher powers of
+            springs and dampers, contact pairs and height fields.
     """
     return _Writer(model, mesh_dir, skip, split, everything).write()
 
@@ -91,7 +99,7 @@ def link_name(body: str, number: int) -> str:
 
 
 class _Writer:
-    """The document while it is written."""
+    """Writer of one document."""
 
     def __init__(
         self,
@@ -112,9 +120,9 @@ class _Writer:
         self._bodies: list[Element] = []
 
     def write(self) -> PlainMjcf:
-        """Write everything, once."""
+        """Write the document; call this once."""
         model, root, names = self._model, self._root, self.names
-        # auto: a body's inertia is its own element's, and what has none is massless.
+        # auto: the inertia is that of the body's element; without one it is massless.
         compiler = {"angle": "radian", "autolimits": "false", "inertiafromgeom": "auto"}
         ElementTree.SubElement(root, "compiler", compiler)
         self._add_options()
@@ -137,28 +145,22 @@ class _Writer:
             self.left_out += add_equalities(root, model, names)
         if "actuator" not in self._skip:
             self.left_out += add_actuators(root, model, names, self._everything)
-        self._note_what_is_left_out()
+        self._list_left_out()
         ElementTree.indent(root)
         text = ElementTree.tostring(root, encoding="unicode")
         return PlainMjcf(text, tuple(self.left_out))
 
     def _add_options(self) -> None:
-        """The physics options that other parsers may know."""
+        """Physics options and flags."""
         opt, defaults = self._model.opt, mujoco.MjSpec().option
         option = ElementTree.SubElement(
             self._root,
             "option",
             timestep=numbers(opt.timestep),
             gravity=numbers(opt.gravity),
-            **{
-                name: option_word(name, getattr(opt, name))
-                for name in ("integrator", "cone", "solver")
-            },
+            **{name: option_word(name, getattr(opt, name)) for name in OPTION_WORDS},
         )
-        for name in (
-            *("density", "viscosity", "wind", "impratio", "tolerance", "iterations"),
-            *("ls_iterations", "ls_tolerance", "noslip_iterations"),
-        ):
+        for name in _OPTIONS:
             set_differing(option, name, getattr(opt, name), getattr(defaults, name))
         flags = {
             name.removeprefix("mjDSBL_").lower(): "disable"
@@ -174,7 +176,7 @@ class _Writer:
             ElementTree.SubElement(option, "flag", flags)
 
     def _body(self, body: int) -> Element:
-        """A body with its inertia and its joints, below its parent."""
+        """Add a body with its inertia and its joints below its parent."""
         model = self._model
         name = self.names.body[body]
         parent = self._bodies[int(model.body_parentid[body])]
@@ -316,7 +318,7 @@ class _Writer:
         )
 
     def _add_meshes(self, assets: Element) -> None:
-        """The meshes of geoms that collide, each as an OBJ file."""
+        """The meshes of geoms, each as an OBJ file."""
         model = self._model
         if self._mesh_dir is None:
             return
@@ -331,7 +333,7 @@ class _Writer:
             ElementTree.SubElement(assets, "mesh", name=f"mesh_{mesh}", file=str(path))
 
     def _add_height_fields(self, assets: Element) -> None:
-        """Every height field, its rows from the far one on, as MJCF has them."""
+        """Every height field; MJCF orders the rows from high to low y."""
         model = self._model
         for field in range(model.nhfield):
             rows, columns = (
@@ -350,7 +352,7 @@ class _Writer:
             )
 
     def _add_contacts(self) -> None:
-        """The pairs of bodies that never touch."""
+        """Excluded pairs of bodies, and contact pairs of geoms."""
         model = self._model
         if model.nexclude:
             contact = ElementTree.SubElement(self._root, "contact")
@@ -367,7 +369,7 @@ class _Writer:
         elif model.npair:
             self.left_out.append(f"{model.npair} explicit contact pairs")
 
-    def _note_what_is_left_out(self) -> None:
+    def _list_left_out(self) -> None:
         model = self._model
         counts = {
             "sensors": model.nsensor,

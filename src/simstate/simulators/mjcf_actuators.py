@@ -1,4 +1,4 @@
-"""The actuators of plain MJCF, and which of them every parser reads alike."""
+"""Actuators of plain MJCF, and the kinds that all parsers support."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ def _words(*kinds: Any) -> dict[int, str]:
 
 
 _TRANSMISSIONS = _words(_TRN.mjTRN_JOINT, _TRN.mjTRN_JOINTINPARENT, _TRN.mjTRN_TENDON)
-_PLACES = _words(_TRN.mjTRN_SITE, _TRN.mjTRN_BODY, _TRN.mjTRN_SLIDERCRANK)
-"""Transmissions that act at places, and not on a joint or a tendon."""
+_OTHER_TRANSMISSIONS = (
+    _TRN.mjTRN_SITE.value, _TRN.mjTRN_BODY.value, _TRN.mjTRN_SLIDERCRANK.value,
+)  # fmt: skip
 _DYNAMICS = _words(
     _DYN.mjDYN_NONE, _DYN.mjDYN_INTEGRATOR, _DYN.mjDYN_FILTER, _DYN.mjDYN_FILTEREXACT,
     _DYN.mjDYN_MUSCLE,
@@ -41,9 +42,9 @@ _BIASES = _words(_BIAS.mjBIAS_NONE, _BIAS.mjBIAS_AFFINE, _BIAS.mjBIAS_MUSCLE)
 def add_actuators(
     root: Element, model: mujoco.MjModel, names: ModelNames, everything: bool = False
 ) -> list[str]:
-    """Add the actuators; what is not written is returned in words.
+    """Add the actuators; return descriptions of those left out.
 
-    Without `everything` these are servos and motors on joints and tendons alone.
+    Without `everything`, only servos and motors on joints and tendons are written.
     """
     if not model.nactuator:
         return []
@@ -63,12 +64,12 @@ def add_actuators(
         _set_transmission(element, model, names, actuator)
         _set_ranges(element, model, actuator)
         if everything:
-            _set_own(element, model, actuator)
+            _set_armature_and_damping(element, model, actuator)
     return left_out
 
 
 def simple_actuators(model: mujoco.MjModel) -> list[int]:
-    """The servos and motors on joints and tendons, which every parser reads alike."""
+    """Return the servos and motors on joints and tendons, which all parsers support."""
     return [
         actuator
         for actuator in range(model.nactuator)
@@ -91,14 +92,15 @@ def _simple_actuator(section: Element, model: mujoco.MjModel, actuator: int) -> 
 
 
 def _is_general(model: mujoco.MjModel, actuator: int) -> bool:
-    """Return True if MJCF's general actuator element can express all of it."""
+    """Return True if MJCF's element `general` can represent the actuator."""
     single = model.actuator_ctrlnum[actuator] == model.actuator_outnum[actuator] == 1
     return bool(
         single
         and int(model.actuator_dyntype[actuator]) in _DYNAMICS
         and int(model.actuator_gaintype[actuator]) in _GAINS
         and int(model.actuator_biastype[actuator]) in _BIASES
-        and int(model.actuator_trntype[actuator]) in (*_TRANSMISSIONS, *_PLACES)
+        and int(model.actuator_trntype[actuator])
+        in (*_TRANSMISSIONS, *_OTHER_TRANSMISSIONS)
         and model.actuator_plugin[actuator] < 0
         and not model.actuator_delay[actuator]
     )
@@ -128,8 +130,10 @@ def _general_actuator(
     return element
 
 
-def _set_own(element: Element, model: mujoco.MjModel, actuator: int) -> None:
-    """Armature and damping of an actuator, where they are its own still."""
+def _set_armature_and_damping(
+    element: Element, model: mujoco.MjModel, actuator: int
+) -> None:
+    """Set those that `fold_actuators` has not moved to a joint or tendon."""
     set_differing(element, "armature", model.actuator_armature[actuator], 0.0)
     damping, higher = model.actuator_damping, model.actuator_dampingpoly
     set_powers(element, "damping", damping[actuator], higher[actuator], True)
@@ -160,7 +164,7 @@ def _set_transmission(
 
 
 def _set_ranges(element: Element, model: mujoco.MjModel, actuator: int) -> None:
-    """The ranges of an actuator's control and force."""
+    """Set the ranges of an actuator's control and force."""
     output = int(model.actuator_outadr[actuator])
     column = int(model.actuator_ctrladr[actuator])
     if model.actuator_ctrllimited[column]:
@@ -172,7 +176,7 @@ def _set_ranges(element: Element, model: mujoco.MjModel, actuator: int) -> None:
 
 
 def actuator_kind(model: mujoco.MjModel, actuator: int) -> str | None:
-    """One of "motor", "position" and "velocity"; None for any other actuator."""
+    """Return "motor", "position" or "velocity"; None for any other actuator."""
     single = model.actuator_ctrlnum[actuator] == model.actuator_outnum[actuator] == 1
     law = force_law(model, actuator)
     is_scaled = law == "motor" and model.actuator_gainprm[actuator, 0] != 1.0

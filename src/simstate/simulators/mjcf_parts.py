@@ -39,33 +39,33 @@ def _names(
 
 
 def numbers(values: ArrayLike) -> str:
-    """Numbers with all their digits, as MJCF writes them."""
+    """Format values for MJCF, with all their digits."""
     return " ".join(repr(float(x)) for x in np.atleast_1d(np.asarray(values)))
 
 
 def set_differing(
     element: Element, name: str, value: ArrayLike, default: ArrayLike
 ) -> None:
-    """Set an attribute, unless it is what MuJoCo takes without it."""
+    """Set an attribute unless its value is MuJoCo's default."""
     if np.array_equal(np.asarray(value), np.asarray(default)):
         return
-    whole = np.asarray(value).dtype.kind in "iu"
-    element.set(name, str(int(np.asarray(value))) if whole else numbers(value))
+    is_integer = np.asarray(value).dtype.kind in "iu"
+    element.set(name, str(int(np.asarray(value))) if is_integer else numbers(value))
 
 
 def set_powers(
     element: Element, name: str, value: float, higher: np.ndarray, everything: bool
 ) -> bool:
-    """Set a stiffness or damping; whether its higher powers were set, or it has none.
+    """Set a stiffness or damping; return True if nothing of it was left out.
 
-    Only MuJoCo reads them, so that they are left out unless everything is asked for.
+    Only MuJoCo reads higher powers, so they are written only with `everything`.
     """
-    some = bool(np.any(higher))
-    if some and everything:
+    has_higher = bool(np.any(higher))
+    if has_higher and everything:
         element.set(name, numbers([value, *higher]))
         return True
     set_differing(element, name, value, 0.0)
-    return not some
+    return not has_higher
 
 
 def add_pairs(root: Element, model: mujoco.MjModel, names: ModelNames) -> None:
@@ -92,7 +92,7 @@ def add_pairs(root: Element, model: mujoco.MjModel, names: ModelNames) -> None:
 def add_tendons(
     root: Element, model: mujoco.MjModel, names: ModelNames, everything: bool = False
 ) -> list[str]:
-    """Add the tendons; what cannot be written is returned in words."""
+    """Add the tendons; return descriptions of what is left out."""
     if not model.ntendon:
         return []
     section = ElementTree.SubElement(root, "tendon")
@@ -141,20 +141,20 @@ def _set_tendon(element: Element, model: mujoco.MjModel, tendon: int) -> None:
 def _add_wrap(
     element: Element, model: mujoco.MjModel, names: ModelNames, wrap: int
 ) -> None:
-    """One thing that a tendon runs through, or is a sum of."""
-    kind, thing = int(model.wrap_type[wrap]), int(model.wrap_objid[wrap])
+    """Add an element of a tendon's path, or a joint of a fixed tendon."""
+    kind, target = int(model.wrap_type[wrap]), int(model.wrap_objid[wrap])
     prm = float(model.wrap_prm[wrap])
     wraps = mujoco.mjtWrap
     if kind == wraps.mjWRAP_JOINT.value:
         ElementTree.SubElement(
-            element, "joint", joint=names.joint[thing], coef=numbers(prm)
+            element, "joint", joint=names.joint[target], coef=numbers(prm)
         )
     elif kind == wraps.mjWRAP_PULLEY.value:
         ElementTree.SubElement(element, "pulley", divisor=numbers(prm))
     elif kind == wraps.mjWRAP_SITE.value:
-        ElementTree.SubElement(element, "site", site=names.site[thing])
+        ElementTree.SubElement(element, "site", site=names.site[target])
     else:
-        around = ElementTree.SubElement(element, "geom", geom=names.geom[thing])
+        around = ElementTree.SubElement(element, "geom", geom=names.geom[target])
         if prm >= 0:
             around.set("sidesite", names.site[int(prm)])
 
@@ -162,7 +162,7 @@ def _add_wrap(
 def add_equalities(
     root: Element, model: mujoco.MjModel, names: ModelNames
 ) -> list[str]:
-    """Add the equality constraints; what cannot be written is returned in words."""
+    """Add the equality constraints; return descriptions of those left out."""
     if not model.neq:
         return []
     section = ElementTree.SubElement(root, "equality")

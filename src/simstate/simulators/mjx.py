@@ -36,7 +36,7 @@ class MjxSimulator(AdaptedSimulator):
     capabilities = info("mjx").capabilities
 
     def build(self) -> None:
-        """Make the worlds."""
+        """Create the worlds."""
         jax.config.update("jax_enable_x64", True)
         self.mjx_model = put_model(self.model, self.terms)
         blank = mjx.make_data(self.mjx_model)
@@ -51,7 +51,7 @@ class MjxSimulator(AdaptedSimulator):
         return motion_of(self.model, data, rows)
 
     def write(self, qpos: Array, qvel: Array, ids: list[int]) -> None:
-        """Put some worlds there."""
+        """Set the states of some worlds."""
         rows, data = jnp.array(ids, dtype=jnp.int32), self._data
         if not ids:
             return
@@ -75,26 +75,24 @@ class MjxSimulator(AdaptedSimulator):
 
 
 def put_model(model: mujoco.MjModel, terms: Terms = ALL_TERMS) -> Any:
-    """The model in MJX; what MJX does not take raises ModelError."""
+    """Convert a model to MJX; a model that MJX rejects raises ModelError."""
     if not model.nv:
-        raise ModelError("MJX does not take a model in which nothing can move.")
-    # MJX has neither armature nor damping in actuators, and stops at pairs of shapes
-    # that it does not know also where contacts are switched off.
+        raise ModelError("MJX rejects a model without degrees of freedom.")
+    # MJX has neither armature nor damping of actuators, and rejects pairs of shapes
+    # that it lacks even where contacts are disabled.
     model = plain_model(model)
     switch_off(model, terms)
-    _leave_out_what_does_not_move_anything(model)
+    _remove_outputs(model)
     if model.opt.solver == mujoco.mjtSolver.mjSOL_PGS.value:  # MJX has none
         model.opt.solver = mujoco.mjtSolver.mjSOL_NEWTON.value
     try:
         return mjx.put_model(model)
     except (NotImplementedError, ValueError) as error:
-        raise ModelError(
-            f"MJX does not take this model: {error}", name="mjx"
-        ) from error
+        raise ModelError(f"MJX rejects this model: {error}", name="mjx") from error
 
 
-def _leave_out_what_does_not_move_anything(model: mujoco.MjModel) -> None:
-    """Sensors and energies, at some of which MJX stops; no state has them."""
+def _remove_outputs(model: mujoco.MjModel) -> None:
+    """Disable sensors and energies, some of which MJX rejects; no state has them."""
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_SENSOR.value
     model.sensor_type[:] = mujoco.mjtSensor.mjSENS_CLOCK.value
     model.sensor_objtype[:] = mujoco.mjtObj.mjOBJ_UNKNOWN.value
@@ -111,13 +109,13 @@ def kinematics(model: Any, data: Any) -> Any:
 
 
 def field(data: Any, name: str) -> Array:
-    """A field of MJX's data, wherever this version keeps it."""
+    """Return a field of MJX's data, whose location depends on the version."""
     owner = data if hasattr(data, name) else data._impl
     return np.asarray(getattr(owner, name), dtype=np.float64)
 
 
 def motion_of(model: mujoco.MjModel, data: Any, rows: np.ndarray) -> BodyStates:
-    """The motion of some worlds, after `kinematics`."""
+    """Return the states of some worlds, after `kinematics`."""
     cvel, com = field(data, "cvel")[rows], field(data, "subtree_com")[rows]
     pos = field(data, "xpos")[rows]
     offset = com[:, model.body_rootid] - pos
@@ -136,7 +134,7 @@ def _steps(model: Any, data: Any, moving: Any, n: Any) -> Any:
     """Return one world after n steps, unchanged if it does not move."""
 
     def one(_: Any, before: Any) -> Any:
-        # MJX widens the integers of spatial tendons, which a loop does not take.
+        # MJX widens the integers of spatial tendons, which fori_loop rejects.
         return jax.tree_util.tree_map(
             lambda new, old: new.astype(old.dtype), mjx.step(model, before), before
         )
@@ -145,6 +143,6 @@ def _steps(model: Any, data: Any, moving: Any, n: Any) -> Any:
     return jax.tree_util.tree_map(lambda a, b: jnp.where(moving, a, b), after, data)
 
 
-# Compiled once for each kind of model, whichever simulator asks.
+# Compiled once for each structure of a model, for all simulators.
 _all_kinematics: Any = jax.jit(jax.vmap(kinematics, in_axes=(None, 0)))
 _all_steps: Any = jax.jit(jax.vmap(_steps, in_axes=(None, 0, 0, None)))

@@ -1,4 +1,4 @@
-"""MJX's evaluation of a state, read from its data after one evaluation."""
+"""MJX's mechanics, read from its data after one evaluation."""
 
 # JAX and MJX come without the type information that strict checking needs.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -32,23 +32,23 @@ _step: Any = jax.jit(mjx.step)
 
 
 class MjxMechanics(AdaptedMechanics[MjxSimulator]):
-    """MJX's evaluation. Each set of terms compiles a separate function."""
+    """MJX's mechanics. Each set of terms compiles a separate function."""
 
     name = "mjx"
 
     def __init__(self, scene: SceneCfg | mujoco.MjModel) -> None:
         super().__init__(lambda terms: MjxSimulator(scene, terms=terms))
-        self._known: tuple[bytes, Any] = (b"", None)
+        self._memo: tuple[bytes, Any] = (b"", None)
 
     def _at(self, state: MechanicalState) -> Any:
-        """MJX's data at a state, without actuators, constraints and contacts."""
+        """Return MJX's data at a state, without actuators, constraints and contacts."""
         key = state.qpos.tobytes() + state.qvel.tobytes()
-        if self._known[0] != key:
+        if self._memo[0] != key:
             simulator = self.simulator(NO_TERMS)
             blank = mjx.make_data(simulator.mjx_model)
             data = blank.replace(qpos=jnp.array(state.qpos), qvel=jnp.array(state.qvel))
-            self._known = (key, _forward(simulator.mjx_model, data))
-        return self._known[1]
+            self._memo = (key, _forward(simulator.mjx_model, data))
+        return self._memo[1]
 
     def step(self, state: MechanicalState, terms: Terms) -> Array:
         """By mjx.step."""
@@ -122,4 +122,4 @@ _FIELDS = (
     *("actuator_gear", "actuator_gainprm", "actuator_biasprm", "actuator_forcerange"),
     *("tendon_stiffness", "tendon_damping", "geom_size", "geom_friction"),
 )
-"""The arrays of a model that are numbers in MJX and not settings of the compiler."""
+"""Arrays of a model that MJX stores as arrays, not as constants of compilation."""

@@ -28,10 +28,10 @@ from simstate.simulators.plain_model import switch_off
 class NewtonSimulator(AdaptedSimulator):
     """Worlds in Newton with its MuJoCo solver, stepped one after the other.
 
-    Newton converts the scene to its own model and that to another MuJoCo model
-    (`solver.mj_model`), which MuJoCo's C engine steps. (Its other back end needs the
-    release of MuJoCo Warp that Newton was made for, which simstate's is not; nor can
-    this one take the equalities of MuJoCo 3.16 and later.)
+    Newton converts the scene to its own model, and that to another MuJoCo model
+    (`solver.mj_model`), which MuJoCo's C engine steps. Its other back end needs an
+    earlier release of MuJoCo Warp than simstate. Neither supports the equalities of
+    MuJoCo 3.16 and later.
     """
 
     name = "newton"
@@ -40,7 +40,7 @@ class NewtonSimulator(AdaptedSimulator):
     solver_name: Literal["mujoco", "featherstone"] = "mujoco"
 
     def build(self) -> None:
-        """Make the worlds."""
+        """Create the worlds."""
         direct = self.solver_name == "mujoco"
         self.newton = NewtonModel(self.model, ctrl_direct=direct, terms=self.terms)
         model = self.newton.newton_model
@@ -53,12 +53,12 @@ class NewtonSimulator(AdaptedSimulator):
     def _make_solver(self) -> Any:
         model = self.newton.newton_model
         with warnings.catch_warnings():
-            # Newton warns of a MuJoCo that is newer than the one that it was made for.
+            # Newton warns of later releases of MuJoCo than it was built for.
             warnings.simplefilter("ignore", RuntimeWarning)
             try:
                 solver = newton.solvers.SolverMuJoCo(model, use_mujoco_cpu=True)
             except (ValueError, NotImplementedError) as error:
-                raise ModelError(f"Newton does not take this model: {error}") from error
+                raise ModelError(f"Newton rejects this model: {error}") from error
         switch_off(solver.mj_model, self.terms)
         # Otherwise a world that diverges would be reset silently.
         bit = mujoco.mjtDisableBit.mjDSBL_AUTORESET.value
@@ -70,7 +70,7 @@ class NewtonSimulator(AdaptedSimulator):
         return self.newton.read([self.states[i] for i in ids])
 
     def write(self, qpos: Array, qvel: Array, ids: list[int]) -> None:
-        """Put some worlds there."""
+        """Set the states of some worlds."""
         for row, i in enumerate(ids):
             self.newton.write(self.states[i], qpos[row], qvel[row])
 
@@ -80,7 +80,7 @@ class NewtonSimulator(AdaptedSimulator):
             self._set_control(ctrl[i])
             for _ in range(n):
                 state = self.states[i]
-                self._forget()
+                self._clear_warm_start()
                 contacts = self._contacts(state)
                 self.solver.step(
                     state, self._spare, self._control, contacts, self.timestep
@@ -93,8 +93,8 @@ class NewtonSimulator(AdaptedSimulator):
             inputs = ctrl[self.newton.columns].astype(np.float32)
             self._control.mujoco.ctrl.assign(inputs)
 
-    def _forget(self) -> None:
-        """Keep what the solver remembers of another world out of this one."""
+    def _clear_warm_start(self) -> None:
+        """Discard the solver's warm start, which is that of another world."""
         self.solver.mj_data.qacc_warmstart[:] = 0.0
 
     def _contacts(self, state: Any) -> Any:
@@ -126,8 +126,8 @@ class NewtonFeatherstoneSimulator(NewtonSimulator):
             effort[:] = 0.0
         self.newton.set_targets(self._control, position, rate, effort)
 
-    def _forget(self) -> None:
-        """The Featherstone solver remembers nothing."""
+    def _clear_warm_start(self) -> None:
+        """Do nothing: the Featherstone solver has no warm start."""
 
     def _contacts(self, state: Any) -> Any:
         if self._pipeline_contacts is not None:

@@ -1,4 +1,4 @@
-"""Newton's evaluation of a state, with either of its two solvers."""
+"""Newton's mechanics, with either of its two solvers."""
 
 # Newton and Warp come without the type information that strict checking needs.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -34,8 +34,8 @@ from simstate.simulators.plain_model import ALL_TERMS, NO_TERMS, Terms, plain_mo
 class NewtonMechanics(AdaptedMechanics[NewtonSimulator]):
     """Newton with its MuJoCo solver.
 
-    Motions are by Newton's kinematics and steps by its solver; matrices and forces are
-    those of the MuJoCo model that the solver has made of Newton's.
+    Motions are those of Newton's kinematics and steps those of its solver; matrices and
+    forces are those of the MuJoCo model that the solver creates from Newton's.
     """
 
     name = "newton"
@@ -46,11 +46,11 @@ class NewtonMechanics(AdaptedMechanics[NewtonSimulator]):
         simulator = self.simulator(ALL_TERMS)
         self._model, own = simulator.model, simulator.solver.mj_model
         if not np.array_equal(own.jnt_type, self._model.jnt_type):
-            raise ModelError("Newton's solver has the joints in another order.")
+            raise ModelError("Newton's solver orders the joints differently.")
         self._own = MujocoMechanics(own)
 
     def _with_controls(self, state: MechanicalState) -> MechanicalState:
-        """A state with the controls of the actuators that Newton has."""
+        """Return a state with the controls of the actuators that Newton supports."""
         columns = self.simulator(ALL_TERMS).newton.columns
         return replace(state, ctrl=state.ctrl[columns])
 
@@ -91,7 +91,7 @@ class NewtonMechanics(AdaptedMechanics[NewtonSimulator]):
         return (after - state.qvel) / simulator.timestep
 
     def parameters(self) -> Parameters:
-        """Those of the solver's model, under the scene's names."""
+        """Return the parameters of the solver's model, by the scene's names."""
         own, names = self._own.model, ModelNames(self._model)
         theirs = ModelNames(own)
         theirs.body, theirs.joint = names.body, names.joint
@@ -100,7 +100,7 @@ class NewtonMechanics(AdaptedMechanics[NewtonSimulator]):
         theirs.actuator = [names.actuator[a] for a in there]
         theirs.geom = [_geom_name(label, names.geom) for label in theirs.geom]
         found = parameters_of(own, theirs)
-        if own.ntendon != self._model.ntendon:  # those that do nothing may be gone
+        if own.ntendon != self._model.ntendon:  # tendons without effect may be removed
             del found["tendon"]
         simulator = self.simulator(ALL_TERMS)
         found["time step"] = {"timestep": np.array([simulator.timestep])}
@@ -112,7 +112,7 @@ class NewtonMechanics(AdaptedMechanics[NewtonSimulator]):
 
 
 def _geom_name(label: str, names: list[str]) -> str:
-    """The scene's name of a geom that Newton labels by its path and a number."""
+    """Return the scene's name of a geom, which Newton labels by path and number."""
     path = label.rsplit("_", 1)[0]
     found = [name for name in names if path.endswith(f"/{name}")]
     return max(found, key=len) if found else label
@@ -128,7 +128,7 @@ class NewtonFeatherstoneMechanics(AdaptedMechanics[NewtonFeatherstoneSimulator])
         super().__init__(lambda terms: NewtonFeatherstoneSimulator(scene, terms=terms))
 
     def _at(self, state: MechanicalState, terms: Terms) -> tuple[NewtonSimulator, Any]:
-        """A simulator at a state, and its Newton state."""
+        """Return a simulator set to a state, and its Newton state."""
         simulator = self.simulator(terms)
         simulator.write(state.qpos[None], state.qvel[None], [0])
         return simulator, simulator.states[0]

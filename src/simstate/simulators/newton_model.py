@@ -1,7 +1,7 @@
-"""A compiled model in Newton, and MuJoCo's coordinates in Newton's.
+"""A compiled model in Newton, and conversion of MuJoCo's coordinates to Newton's.
 
-Newton has quaternions as xyzw, the velocity of a free body at its COM, and all joints
-between two bodies as one joint: first its slides, then its hinges, about one anchor.
+Newton's quaternions are xyzw, and the velocity of a free body is that of its COM. All
+joints between two bodies are one joint: first slides, then hinges about one anchor.
 """
 
 # Newton and Warp come without the type information that strict checking needs.
@@ -39,17 +39,17 @@ import newton  # noqa: E402
 _FREE, _BALL = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
 _SLIDE = mujoco.mjtJoint.mjJNT_SLIDE.value
 _FAR = 1e10
-"""A position that no joint comes to."""
+"""A position beyond all joints' motions."""
 
 
 class NewtonModel:
-    """A finalised Newton model of one world, and where MuJoCo's joints are in it.
+    """A finalised Newton model of one world, with an index of MuJoCo's joints.
 
     Args:
         model: the compiled model.
-        ctrl_direct: whether actuators take MuJoCo's controls (SolverMuJoCo alone can),
-            and not targets of joints.
-        terms: what acts besides the smooth dynamics, where the model decides that.
+        ctrl_direct: whether actuators take MuJoCo's controls, which only SolverMuJoCo
+            supports, or targets of joints.
+        terms: effects in addition to the smooth dynamics, as far as the model has them.
     """
 
     def __init__(
@@ -57,9 +57,9 @@ class NewtonModel:
     ) -> None:
         self.names, self.terms = ModelNames(model), terms
         self.model = model = plain_model(model)
-        """The model with what its flags switch off at zero."""
+        """The model as a plain one, because Newton has no flags."""
         self.columns = [int(model.actuator_ctrladr[a]) for a in simple_actuators(model)]
-        """The columns of MuJoCo's ctrl that Newton has; other actuators are lost."""
+        """Columns of MuJoCo's ctrl that Newton has; other actuators are left out."""
         self.messages: list[str] = []
         """Output of Newton's parser."""
         _check_joints(model, self.names)
@@ -71,7 +71,7 @@ class NewtonModel:
         if not ctrl_direct:
             self._filter_collisions(builder)
         self.newton_model: Any = builder.finalize(device="cpu")
-        # The parser leaves gravity as it is by default.
+        # The parser keeps the default gravity.
         self.newton_model.set_gravity(tuple(float(g) for g in model.opt.gravity))
         self._index_bodies()
         self._index_joints()
@@ -85,7 +85,7 @@ class NewtonModel:
 
     def _parse(self, builder: Any, ctrl_direct: bool) -> None:
         model = copy.copy(self.model)
-        # The Featherstone solver turns about where the anchor was before the slides.
+        # The Featherstone solver rotates about the anchor's position before the slides.
         split = () if ctrl_direct else _bodies_that_slide_and_turn(model)
         model.opt.solver = mujoco.mjtSolver.mjSOL_NEWTON.value  # there is no PGS
         _share_anchors(model)
@@ -96,25 +96,27 @@ class NewtonModel:
                 with contextlib.redirect_stdout(output):
                     builder.add_mjcf(text, ctrl_direct=ctrl_direct)
             except (ValueError, RuntimeError, KeyError) as error:
-                raise ModelError(f"Newton does not take this model: {error}") from error
+                raise ModelError(f"Newton rejects this model: {error}") from error
         self.messages += output.getvalue().splitlines()
 
     def _index_bodies(self) -> None:
-        """Which of Newton's bodies each of MuJoCo's is; the rest are massless links."""
+        """Find Newton's body for each of MuJoCo's; the others are massless links."""
         labels = list(self.newton_model.body_label)
         self.body_of = np.zeros(self.model.nbody, dtype=np.int64)
-        """Newton's body for each of MuJoCo's; the world's entry means nothing."""
+        """Newton's body for each of MuJoCo's; the entry of the world is unused."""
         self._links: dict[int, tuple[int, int]] = {}
         after = 0
         for body in range(1, self.model.nbody):
             name, links = self.names.body[body], 0
             while after < len(labels) and not labels[after].endswith(f"/{name}"):
                 if not labels[after].endswith(f"/{link_name(name, links)}"):
-                    raise ModelError(f"Newton made other bodies of it: {labels}.")
+                    raise ModelError(
+                        f"Newton created other bodies than MuJoCo: {labels}."
+                    )
                 self._links[after] = (body, links)
                 links, after = links + 1, after + 1
             if after == len(labels):
-                raise ModelError(f"Newton made other bodies of it: {labels}.")
+                raise ModelError(f"Newton created other bodies than MuJoCo: {labels}.")
             self._links[after] = (body, links)
             self.body_of[body] = after
             after += 1
@@ -139,7 +141,7 @@ class NewtonModel:
                 self.joint_of[j] = joint
 
     def _set_drives(self) -> None:
-        """Give the joints the gains of MuJoCo's servos; none if they are off."""
+        """Set the gains of MuJoCo's servos, or zero if they are switched off."""
         model, count = self.newton_model, self.newton_model.joint_dof_count
         stiffness, damping = np.zeros(count, np.float32), np.zeros(count, np.float32)
         if "actuators" in self.terms:
@@ -149,7 +151,7 @@ class NewtonModel:
         model.joint_target_ke.assign(stiffness)
         model.joint_target_kd.assign(damping)
         if "joint limits" not in self.terms:
-            # Not by their stiffness: beyond a limit Newton's servos let go.
+            # Not by zero stiffness: beyond a limit Newton disables servos.
             model.joint_limit_lower.fill_(-_FAR)
             model.joint_limit_upper.fill_(_FAR)
 
@@ -188,7 +190,7 @@ class NewtonModel:
         newton.eval_fk(self.newton_model, state.joint_q, state.joint_qd, state)
 
     def velocity_map(self, qpos: Array) -> Array:
-        """The matrix T(qpos) with Newton's velocities = T qvel; shape (dofs, nv)."""
+        """Return the matrix T(qpos) in Newton's velocities = T qvel; (dofs, nv)."""
         mj = self.model
         turn = np.zeros((self.newton_model.joint_dof_count, mj.nv))
         for j in range(mj.njnt):
@@ -206,14 +208,14 @@ class NewtonModel:
         return turn
 
     def velocity_rates(self, qpos: Array, qvel: Array, rates: Array) -> Array:
-        """MuJoCo's d qvel/dt for a rate of Newton's velocities; shape (nv,)."""
+        """Convert the rate of Newton's velocities to MuJoCo's d qvel/dt; (nv,)."""
         mj, rates = self.model, rates.copy()
         for j in np.flatnonzero(mj.jnt_type == _FREE):
             at, dof, adr = self.dof_of[j], mj.jnt_dofadr[j], mj.jnt_qposadr[j]
             rot = rotation(qpos[adr + 3 : adr + 7])
             ang_vel = rot @ qvel[dof + 3 : dof + 6]
             arm = rot @ self.com[mj.jnt_bodyid[j]]
-            # What turning alone gives the COM, which the origin does not have.
+            # Centripetal acceleration of the COM relative to the origin.
             rates[at : at + 3] -= np.cross(ang_vel, np.cross(ang_vel, arm))
         return np.linalg.solve(self.velocity_map(qpos), rates)
 
@@ -300,7 +302,7 @@ def _unit(quat: Array) -> Array:
 
 
 def _share_anchors(model: mujoco.MjModel) -> None:
-    """Put the anchors of slides, which mean nothing, where their body's hinges are."""
+    """Set the anchors of slides, which have no effect, to that of their hinges."""
     for body in range(1, model.nbody):
         first, count = model.body_jntadr[body], model.body_jntnum[body]
         own = range(first, first + count)
@@ -322,7 +324,7 @@ def _bodies_that_slide_and_turn(model: mujoco.MjModel) -> list[int]:
 
 
 def _check_joints(model: mujoco.MjModel, names: ModelNames) -> None:
-    """Raise for bodies whose joints Newton would put together otherwise."""
+    """Raise for bodies whose joints Newton would combine in another way."""
     for body in range(1, model.nbody):
         first, count = model.body_jntadr[body], model.body_jntnum[body]
         own = list(range(first, first + count))
@@ -334,16 +336,16 @@ def _check_joints(model: mujoco.MjModel, names: ModelNames) -> None:
         mixed = count > 1 and any(model.jnt_type[j] == _BALL for j in own)
         if apart or mixed or slides != sorted(slides, reverse=True):
             raise ModelError(
-                f"Newton joins the joints of body {names.body[body]!r} into one: first "
-                "slides, then hinges about a common anchor. These are of another order "
-                "or kind, and would move otherwise: give each a separate body."
+                f"Newton combines the joints of body {names.body[body]!r} into one: "
+                "first slides, then hinges about a common anchor. These have another "
+                "order or type: give each a separate body."
             )
 
 
 def _check_tendons(model: mujoco.MjModel, names: ModelNames) -> None:
-    """Raise for sums of joints from which Newton would leave some out.
+    """Raise for fixed tendons from which Newton would leave out joints.
 
-    Its MuJoCo solver does so with joints of a body that has several.
+    Its MuJoCo solver omits joints of a body that has several.
     """
     for tendon in range(model.ntendon):
         first, count = model.tendon_adr[tendon], model.tendon_num[tendon]
@@ -354,8 +356,8 @@ def _check_tendons(model: mujoco.MjModel, names: ModelNames) -> None:
         bodies = model.jnt_bodyid[model.wrap_objid[wraps]]
         if np.any(model.body_jntnum[bodies] > 1) and _acts(model, tendon):
             raise ModelError(
-                f"Newton leaves joints of bodies that have several out of the tendon "
-                f"{names.tendon[tendon]!r}: give each of its joints a separate body.",
+                f"Newton leaves joints out of tendon {names.tendon[tendon]!r}, because "
+                "their body has several: give each of its joints a separate body.",
                 name=names.tendon[tendon],
             )
 

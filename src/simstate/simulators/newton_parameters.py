@@ -1,4 +1,4 @@
-"""The parameters that a Newton model holds, for its Featherstone solver."""
+"""Parameters of a Newton model, for its Featherstone solver."""
 
 # Newton and Warp come without the type information that strict checking needs.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -18,7 +18,7 @@ from simstate.simulators.parameters.scene_parameters import EXPLICIT_EULER
 
 _FREE, _BALL = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
 UNLIMITED = 1e6
-"""Newton's own number for no limit."""
+"""Newton's value for no limit."""
 
 
 _ABSENT: Parameters = {
@@ -33,7 +33,7 @@ _ABSENT: Parameters = {
 
 
 def read_parameters(scene: NewtonModel, timestep: float) -> Parameters:
-    """Everything that the Featherstone solver uses, in MuJoCo's frames."""
+    """Read all parameters that the Featherstone solver uses, in MuJoCo's frames."""
     gravity = scene.newton_model.gravity.numpy().reshape(-1)[:3].astype(np.float64)
     return {
         **_ABSENT,
@@ -68,8 +68,8 @@ def _poses(scene: NewtonModel) -> dict[str, dict[str, Array]]:
     mj, state = scene.model, scene.newton_model.state()
     scene.write(state, mj.qpos0, np.zeros(mj.nv))
     pose = scene.poses(state)
-    places: dict[str, Array] = {}
-    turns: dict[str, Array] = {}
+    positions: dict[str, Array] = {}
+    orientations: dict[str, Array] = {}
     for body in range(1, mj.nbody):
         first, parent = mj.body_jntadr[body], mj.body_parentid[body]
         if first >= 0 and mj.jnt_type[first] == _FREE:
@@ -80,9 +80,9 @@ def _poses(scene: NewtonModel) -> dict[str, dict[str, Array]]:
         quat = np.zeros(4)
         mujoco.mju_mat2Quat(quat, np.ascontiguousarray(relative).ravel())
         name = scene.names.body[body]
-        places[name] = rot.T @ (own[:3] - above[:3])
-        turns[name] = canonical(quat)
-    return {"position in parent": places, "orientation in parent": turns}
+        positions[name] = rot.T @ (own[:3] - above[:3])
+        orientations[name] = canonical(quat)
+    return {"position in parent": positions, "orientation in parent": orientations}
 
 
 def _joints(scene: NewtonModel) -> dict[str, dict[str, Array]]:

@@ -1,7 +1,7 @@
-"""A model that says by its parameters what MuJoCo also says elsewhere.
+"""Plain models: models without features that only MuJoCo has.
 
-MuJoCo leaves things out by flags and by groups of actuators, and an actuator may have
-an armature and a damping. Other simulators have neither.
+MuJoCo disables effects by flags and by groups of actuators, and an actuator may have
+armature and damping. Other simulators have none of these.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ _SINGLE = (mujoco.mjtJoint.mjJNT_SLIDE.value, mujoco.mjtJoint.mjJNT_HINGE.value)
 
 
 def plain_model(model: mujoco.MjModel) -> mujoco.MjModel:
-    """A copy that moves as the model does, with what its flags switch off at zero.
+    """Return a copy that moves like the model and does not need its flags.
 
-    Armature and damping of actuators are those of their joints or tendons.
+    Parameters of disabled effects are zero; armature and damping of actuators are added
+    to those of their joints or tendons.
     """
     model = copy.copy(model)
     fold_actuators(model)
-    _zero_what_is_off(model)
+    _zero_disabled(model)
     return model
 
 
-def _zero_what_is_off(model: mujoco.MjModel) -> None:
+def _zero_disabled(model: mujoco.MjModel) -> None:
     def off(*flags: mujoco.mjtDisableBit) -> bool:
         return all(model.opt.disableflags & flag.value for flag in flags)
 
@@ -55,7 +56,7 @@ def _zero_what_is_off(model: mujoco.MjModel) -> None:
     if off(_OFF.mjDSBL_CLAMPCTRL):
         _zero(model, "actuator_ctrllimited")
     if off(_OFF.mjDSBL_ACTUATION) and model.jnt_actgravcomp.all():
-        _zero(model, "body_gravcomp")  # the actuators' job there, not done
+        _zero(model, "body_gravcomp")  # which actuators would apply
     for actuator in range(model.nactuator):
         group = int(model.actuator_group[actuator])
         grouped = 0 <= group < 31 and int(model.opt.disableactuator) >> group & 1
@@ -71,9 +72,9 @@ def _zero(model: mujoco.MjModel, *fields: str) -> None:
 
 
 def fold_actuators(model: mujoco.MjModel) -> None:
-    """Give armature and damping of actuators, in place, to what they act on.
+    """Move armature and damping of actuators to their joints and tendons, in place.
 
-    An actuator with another transmission keeps its own.
+    Actuators with other transmissions keep theirs.
     """
     for actuator in range(model.nactuator):
         target = int(model.actuator_trnid[actuator, 0])
@@ -93,8 +94,7 @@ def fold_actuators(model: mujoco.MjModel) -> None:
 
 def may_touch(model: mujoco.MjModel, one: int, two: int) -> bool:
     """Return True if MuJoCo's filters or a contact pair let two geoms collide."""
-    bits = mujoco.mjtDisableBit
-    off = bits.mjDSBL_CONTACT.value | bits.mjDSBL_CONSTRAINT.value
+    off = _OFF.mjDSBL_CONTACT.value | _OFF.mjDSBL_CONSTRAINT.value
     if model.opt.disableflags & off:
         return False
     pairs = zip(model.pair_geom1, model.pair_geom2, strict=True)
@@ -105,7 +105,7 @@ def may_touch(model: mujoco.MjModel, one: int, two: int) -> bool:
     if welded[0] == welded[1]:
         return False
     parents = model.body_weldid[model.body_parentid[welded]]
-    filtering = not model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_FILTERPARENT
+    filtering = not model.opt.disableflags & _OFF.mjDSBL_FILTERPARENT
     if (
         filtering
         and 0 not in welded
@@ -125,28 +125,27 @@ Term: TypeAlias = Literal[
 """Effects in addition to inertia, gravity, springs, dampers and the fluid."""
 Terms: TypeAlias = "frozenset[Term]"
 
-_SWITCHED_OFF = mujoco.mjtDisableBit
-_BITS: dict[Term, int] = {
-    "equalities": _SWITCHED_OFF.mjDSBL_EQUALITY.value,
-    "joint limits": _SWITCHED_OFF.mjDSBL_LIMIT.value,
-    "dry friction": _SWITCHED_OFF.mjDSBL_FRICTIONLOSS.value,
-    "contacts": _SWITCHED_OFF.mjDSBL_CONTACT.value,
+_FLAGS: dict[Term, mujoco.mjtDisableBit] = {
+    "equalities": _OFF.mjDSBL_EQUALITY,
+    "joint limits": _OFF.mjDSBL_LIMIT,
+    "dry friction": _OFF.mjDSBL_FRICTIONLOSS,
+    "contacts": _OFF.mjDSBL_CONTACT,
 }
 
 NO_TERMS: Terms = frozenset()
-ALL_TERMS: Terms = frozenset[Term](("actuators", *_BITS))
+ALL_TERMS: Terms = frozenset[Term](("actuators", *_FLAGS))
 
 
 def switch_off(model: mujoco.MjModel, terms: Terms) -> None:
-    """Switch off in a MuJoCo model, in place, the terms that are not named.
+    """Switch off all terms of a MuJoCo model but those given, in place.
 
     Armature and damping of actuators are kept.
     """
-    for term, bit in _BITS.items():
+    for term, flag in _FLAGS.items():
         if term not in terms:
-            model.opt.disableflags |= bit
+            model.opt.disableflags |= flag.value
     if "actuators" not in terms:
-        # Not by the flag: with it MuJoCo Warp 3.17 leaves the joints' dampers out of
-        # its implicit integrators, too.
+        # Not by the flag, with which the implicit integrators of MuJoCo Warp 3.17 omit
+        # the joints' dampers, too.
         fold_actuators(model)
         model.actuator_gear[:] = 0.0

@@ -1,4 +1,4 @@
-"""Simulator: the little that unified states need of a simulator."""
+"""Simulator: the interface of anything that steps and holds unified states."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simstate.state.apply import States
 
 
 class EntityNames(Protocol):
-    """The names of an entity, as in its model; an `Entity` also has them."""
+    """Names of an entity's elements; an `Entity` is one."""
 
     @property
     def body_names(self) -> tuple[str, ...]:
@@ -42,22 +42,22 @@ class EntityNames(Protocol):
 class Simulator(Protocol):
     """A simulator that steps worlds and reads and writes unified states.
 
-    The contract of a state is simstate's, whatever simulates: poses and velocities of
+    The contract of a state is the same for all simulators: poses and velocities of
     link origins along world axes, quaternions wxyz, SI units, joints by name. Targets
-    are a part of the state, so that an action is a state that holds targets alone:
+    are part of the state, so an action is a state that contains only targets:
     `sim.set_states([{"robots": {"arm": {"dof_pos_target": {…}}}}]); sim.step(4)`.
 
-    `simstate.Simulation` is one; those of `simstate.simulators.make` are others.
+    Both `simstate.Simulation` and the adapters of `simstate.simulators.make` conform.
     """
 
     num_envs: int
     """The number of worlds."""
     dtype: torch.dtype
-    """In what width the simulator keeps its state."""
+    """Floating-point type of the simulator's state."""
 
     @property
     def model(self) -> mujoco.MjModel:
-        """The compiled scene, whose names and order of joints count."""
+        """The compiled scene, which defines names and the order of joints."""
         ...
 
     @property
@@ -96,7 +96,7 @@ class Simulator(Protocol):
         ...
 
     def set_states(self, states: States, env_ids: Ids = None) -> None:
-        """Write unified states, whole or in part; all is checked before a write."""
+        """Write complete or partial unified states; all are checked first."""
         ...
 
     def reset(self, env_ids: Ids = None) -> None:
@@ -104,5 +104,5 @@ class Simulator(Protocol):
         ...
 
     def step(self, n: int = 1, env_ids: Ids = None) -> None:
-        """Advance worlds by n time steps, with the targets that they have."""
+        """Advance worlds by n time steps under their present targets."""
         ...

@@ -36,16 +36,16 @@ _TERMS = {
 
 @dataclass(frozen=True)
 class Suggestion:
-    """Something to randomise in training."""
+    """A parameter to randomise in training."""
 
     what: str
     """The cause that it covers."""
     elements: tuple[str, ...]
     low: float | None
-    """The lesser of MuJoCo's and the other's value, if every element has the same two;
-    None: no one range follows."""
+    """The lower of MuJoCo's and the other's value, if the two are the same for every
+    element; None: there is no common range."""
     high: float | None
-    """The greater one."""
+    """The higher one."""
     how: str
     """Parameter to vary, in words."""
 
@@ -76,7 +76,7 @@ def suggestions(alignment: SimulatorAlignment) -> list[Suggestion]:
 def _range(
     alignment: SimulatorAlignment, kind: str
 ) -> tuple[float | None, float | None]:
-    """Return the limits, if all elements have the same two finite numbers."""
+    """Return the limits, if all elements have the same two finite values."""
     spans = {
         (*difference.ours, *difference.theirs)
         for difference in alignment.parameters

@@ -1,4 +1,4 @@
-"""Evaluation of a state by simstate's engines, for comparisons with MuJoCo."""
+"""Mechanics of simstate's engines, for comparisons with MuJoCo."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SimulationMechanics(Mechanics):
         self._made: dict[Terms, Simulation] = {}
 
     def _at(self, state: MechanicalState, terms: Terms) -> Simulation:
-        """A simulation with these terms, brought to a state."""
+        """Return a simulation with these terms, set to a state."""
         if terms not in self._made:
             model = copy.copy(self._model)
             switch_off(model, terms)
@@ -37,7 +37,7 @@ class SimulationMechanics(Mechanics):
         return sim
 
     def parameters(self) -> Parameters:
-        """Those of the model that the engine was given."""
+        """Return the parameters of the model that the engine was given."""
         return parameters_of(self._model)
 
     def motion(self, state: MechanicalState) -> BodyStates:

@@ -1,8 +1,7 @@
-"""Unified states in a file: what one simulator writes, any other reads.
+"""Unified states in a file, to exchange them between environments.
 
-The file is an npz archive of tensors and their names, with a checksum and
-without pickle, so that simulators which cannot be installed together can exchange
-states.
+The file is an npz archive of tensors and names, with a checksum and without pickle.
+Simulators that cannot be installed together exchange states by it.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ def save_states(state: TensorState, path: str | Path, simulator: str = "") -> No
 
     Args:
         state: what `get_states(mode="tensor")` returns.
-        path: the file; one that is there is replaced as a whole.
-        simulator: where the state comes from, for whoever reads it.
+        path: the file; an existing one is replaced atomically.
+        simulator: name of the simulator that the state is from, which is stored.
     """
     if not isinstance(state, TensorState):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInputError(
-            'save_states takes what get_states(mode="tensor") returns, got '
+            'state must be a TensorState, as get_states(mode="tensor") returns it; got '
             f"{type(state).__name__}.",
             name="state",
         )
@@ -69,7 +68,7 @@ def holds_states(path: str | Path) -> bool:
 
 
 def load_states(path: str | Path) -> tuple[TensorState, str]:
-    """The unified state that a file holds, and which simulator it comes from."""
+    """Read a unified state and the name of the simulator that it is from."""
     header, tensors = read_archive(as_path("path", path), (FORMAT,))
     groups: dict[str, dict[str, EntityTensors]] = {group: {} for group in _GROUPS}
     try:

@@ -3,9 +3,9 @@
     carry(sim.get_states(mode="tensor"), drake)
     for state in replay(recording, newton): …
 
-Poses, velocities and frames need no conversion, as a unified state has them one way for
-all. Joints are matched by name; where the other side has them under other names, about
-opposite axes, in degrees or from another zero, a `JointMap` says so.
+Poses and velocities need no conversion: their contract is the same for all simulators.
+Joints are matched by name. A `JointMap` describes joints that have other names on the
+other side, opposite axes, other units or another zero.
 """
 
 from __future__ import annotations
@@ -30,31 +30,33 @@ _VELOCITIES = ("dof_vel", "dof_vel_target")
 class JointMap:
     """The other side's representation of the 1-DoF joints of one entity.
 
-    their position = scale × our position + offset, and their velocity = scale × ours.
+    Their position = scale × our position + offset; their velocity = scale × ours.
     """
 
     names: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Our name → theirs, of joints that are called otherwise."""
+    """Our name → theirs, for joints whose names differ."""
     scale: Mapping[str, float] = field(default_factory=dict[str, float])
     """Our name → factor: −1 for an opposite axis, 180/π for degrees."""
     offset: Mapping[str, float] = field(default_factory=dict[str, float])
     """Our name → their position where ours is zero, in their unit."""
 
     def to_theirs(self, state: EntityTensors) -> EntityTensors:
-        """Our state of the entity as the other side has it."""
-        scale, offset = self._numbers(state.joint_names, state.dof_pos)
+        """Convert our state of the entity to the other side's."""
+        scale, offset = self._scale_and_offset(state.joint_names, state.dof_pos)
         names = tuple(self.names.get(name, name) for name in state.joint_names)
         return _converted(state, names, lambda q: q * scale + offset, scale)
 
     def to_ours(self, state: EntityTensors) -> EntityTensors:
-        """The other side's state of the entity as we have it."""
+        """Convert the other side's state of the entity to ours."""
         back = {theirs: ours for ours, theirs in self.names.items()}
         names = tuple(back.get(name, name) for name in state.joint_names)
-        scale, offset = self._numbers(names, state.dof_pos)
+        scale, offset = self._scale_and_offset(names, state.dof_pos)
         return _converted(state, names, lambda q: (q - offset) / scale, 1.0 / scale)
 
-    def _numbers(self, names: tuple[str, ...], like: Tensor) -> tuple[Tensor, Tensor]:
-        """Scale and offset of the joints in this order; shape (joints,)."""
+    def _scale_and_offset(
+        self, names: tuple[str, ...], like: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return scale and offset of the joints in this order; shape (joints,)."""
         for table in (self.names, self.scale, self.offset):
             for name in table:
                 if name not in names:
@@ -76,10 +78,10 @@ def _converted(
     position: Callable[[Tensor], Tensor],
     factor: Tensor,
 ) -> EntityTensors:
-    """A state with its joints renamed and rescaled."""
+    """Return a state with its joints renamed and rescaled."""
     changed = {key: position(getattr(state, key)) for key in _POSITIONS}
     changed |= {key: getattr(state, key) * factor for key in _VELOCITIES}
-    if state.dof_effort_target is not None:  # effort × velocity is one power
+    if state.dof_effort_target is not None:  # power = effort × velocity is the same
         changed["dof_effort_target"] = state.dof_effort_target / factor
     return dataclasses.replace(state, joint_names=names, **changed)
 
@@ -87,12 +89,12 @@ def _converted(
 def mapped(
     state: TensorState, maps: Mapping[str, JointMap] | None, back: bool = False
 ) -> TensorState:
-    """A state with the joints of some entities as the other side has them.
+    """Convert the joints of some entities to the other side's representation.
 
     Args:
         state: of any number of worlds.
-        maps: how the other side has the joints, by entity; None: as we have them.
-        back: whether to go from the other side's joints to ours.
+        maps: representation of the joints, by entity; None: the same as ours.
+        back: whether to convert from the other side's representation to ours.
     """
     if not maps:
         return state
@@ -120,9 +122,9 @@ def replay(
     to: Simulator,
     maps: Mapping[str, JointMap] | None = None,
 ) -> Iterator[TensorState]:
-    """Show a simulator the states of a recording; what it makes of each.
+    """Write the states of a recording to a simulator; yield each as read back.
 
-    The joints of what it makes are ours again, so that `diff` can compare the two.
+    Joints are converted back to ours, so that `diff` can compare the two.
     """
     for state in recording:
         carry(state, to, maps)
@@ -138,8 +140,8 @@ def follow(
 ) -> Iterator[TensorState]:
     """Run a simulator on the targets of a recording; yield its states.
 
-    It starts at the first state. The targets of a state act for `steps` steps, the time
-    to the next one, of which again only the targets count.
+    It starts at the first state. The targets of each state act for `steps` steps, the
+    time until the next state, of which only the targets are used.
     """
     started = False
     for state in recording:
@@ -169,9 +171,9 @@ def _with_targets(present: TensorState, wanted: TensorState) -> TensorState:
 
 
 def joint_maps(alignment: SimulatorAlignment) -> dict[str, JointMap]:
-    """The joints that a simulator has about opposite axes, as an alignment found them.
+    """Return maps of the joints whose axes an alignment found to be opposite.
 
-    An axis that is neither the same nor the opposite one has no map, and raises.
+    An axis that is neither the same nor the opposite one raises InvalidInputError.
     """
     scales: dict[str, dict[str, float]] = {}
     for difference in alignment.parameters:
@@ -179,8 +181,8 @@ def joint_maps(alignment: SimulatorAlignment) -> dict[str, JointMap]:
             continue
         if not np.allclose(difference.ours, -np.array(difference.theirs), atol=1e-5):
             raise InvalidInputError(
-                f"{difference}: neither the same nor the opposite axis, so that its "
-                "position there does not follow from its position here.",
+                f"{difference}: the axes are not opposite, so no JointMap converts the "
+                "joint's position.",
                 name="axis",
             )
         entity, _, joint = difference.element.rpartition("/")

@@ -1,4 +1,4 @@
-"""align: how far simulators agree with MuJoCo on a scene, and why they differ."""
+"""align: agreement of simulators with MuJoCo on a scene, and causes of differences."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ def align(
 ) -> Alignment:
     """Compare simulators with MuJoCo's C functions on a scene.
 
-    Parameters by name, kinematics, forces and single steps at random states, then a
-    run. Where something differs, MuJoCo's parameters are changed to the simulator's
-    until it does not; a cause is named only if it is needed for that.
+    Compared are parameters by name, then kinematics, forces and single steps at random
+    states, then a run. For each difference, MuJoCo's parameters are set to the
+    simulator's until it disappears; only parameters necessary for that are its causes.
 
     Args:
-        scene: what MuJoCo simulates.
-        *simulators: names of others, as `simulators.make` takes them.
-        theirs: what the others simulate, if it is another version of the scene, with
-            the same joints and bodies.
-        model: what the report calls the scene.
-        states: how many random states.
-        seconds: how long the runs are [s]; 0: none.
+        scene: the scene in MuJoCo.
+        *simulators: names of other simulators, as `simulators.make` accepts them.
+        theirs: the scene in the others, if it is another version with the same joints
+            and bodies.
+        model: name of the scene in the report.
+        states: number of random states.
+        seconds: duration of the runs [s]; 0: none.
         seed: seed of the states.
     """
     whole_number("states", states, 1)

@@ -1,7 +1,7 @@
-"""Why a simulator differs: parameters are matched until it does not, then unmatched.
+"""Causes of a difference: the parameters that must be matched for it to disappear.
 
-A cause is only named if it is needed: with all causes matched the difference is within
-what the numbers' width can do, and with all but this one it is not.
+With all causes matched, the difference is within rounding; with all but any one of
+them, it is not.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Difference = Callable[[MujocoMechanics], float]
 
 @dataclass(frozen=True)
 class Attribution:
-    """The causes that were found, and what is left with them matched."""
+    """The causes of a difference, and the difference that remains with them matched."""
 
     causes: tuple[Cause, ...]
     remainder: float
 
 
 class Matcher:
-    """MuJoCo's model with some of the parameters of another simulator."""
+    """Creates models of MuJoCo with some of another simulator's parameters."""
 
     def __init__(
         self, model: mujoco.MjModel, differences: Sequence[ParameterDifference]
@@ -46,7 +46,7 @@ class Matcher:
         return list(self._by_kind)
 
     def matched(self, kinds: frozenset[str]) -> MujocoMechanics | None:
-        """MuJoCo with these kinds matched; None if it does not take them together."""
+        """Return MuJoCo with these kinds matched; None if it rejects them together."""
         if kinds not in self._made:
             chosen = [
                 difference
@@ -64,11 +64,11 @@ class Matcher:
         return self._made[kinds]
 
     def explain(self, difference: Difference, allowed: float) -> Attribution:
-        """The least set of kinds with which the difference is within `allowed`.
+        """Return a minimal set of kinds with which the difference is within `allowed`.
 
-        If not even all of them do it, there are no causes, and the remainder says so.
+        If there is none, there are no causes, and the remainder is above `allowed`.
         """
-        needed = self._enough(difference, allowed)
+        needed = self._sufficient(difference, allowed)
         remainder = self._left(difference, needed)
         if not remainder <= allowed:
             return Attribution((), remainder)
@@ -84,11 +84,11 @@ class Matcher:
         ]
         return Attribution(tuple(causes), remainder)
 
-    def _enough(self, difference: Difference, allowed: float) -> set[str]:
-        """Kinds with which the difference is within `allowed`, or as small as can be.
+    def _sufficient(self, difference: Difference, allowed: float) -> set[str]:
+        """Return kinds with which the difference is within `allowed`, or nearest to it.
 
-        All of them, unless that does not do: then one after the other, each time the
-        one that helps most.
+        All kinds if they suffice. Otherwise a greedy search adds the most effective
+        kind, one at a time.
         """
         everything = set(self.kinds)
         if self._left(difference, everything) <= allowed:

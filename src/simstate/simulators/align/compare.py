@@ -1,4 +1,4 @@
-"""The questions that are asked of MuJoCo and of a simulator, and their answers."""
+"""Questions: quantities that are evaluated in MuJoCo and in another simulator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Ask = Callable[[Mechanics, MechanicalState], Array | None]
 
 @dataclass(frozen=True)
 class Question:
-    """Something to ask of both sides at some states."""
+    """A quantity to evaluate on both sides at some states."""
 
     quantity: str
     unit: str
@@ -32,14 +32,14 @@ class Question:
     solved: bool = True
     """True if a solve or cancelling sums amplify rounding."""
     angle: bool = False
-    """True if the answers are quaternions, which differ by an angle."""
+    """True if the values are quaternions, whose difference is an angle."""
     term: str = ""
-    """The cause if parameters do not explain it: what the question has and `without`
-    has not."""
+    """Name of the effect that `without` does not have; the cause of a difference that
+    parameters do not explain."""
     without: Ask | None = None
-    """The same question with the term switched off in both."""
+    """The same quantity with the term switched off on both sides."""
     without_states: Literal["smooth", ""] = ""
-    """States at which to ask that, if not the same."""
+    """States at which to evaluate that, if different."""
 
 
 def _motion(field: str) -> Ask:
@@ -119,7 +119,7 @@ QUESTIONS: tuple[Question, ...] = (
         without=_step("actuators"),
     ),
 )
-"""From geometry to contacts; each has little more in it than the one before."""
+"""From geometry to contacts; each adds one effect to an earlier one."""
 
 
 def compare(
@@ -129,24 +129,23 @@ def compare(
     matcher: Matcher,
     states: SampleStates,
 ) -> Comparison:
-    """Ask both sides a question, and find why the answers differ."""
+    """Evaluate a question on both sides, and find the causes of a difference."""
     chosen: list[MechanicalState] = getattr(states, question.states)
     if not chosen or not _has(ours.model, question.needs):
         return Comparison(question.quantity, question.unit, "not applicable")
-    answers = [question.ask(theirs, state) for state in chosen]
-    if any(answer is None for answer in answers):
+    answers = _answers(question.ask, theirs, chosen)
+    if answers is None:
         return Comparison(question.quantity, question.unit, "not reported")
-    known = [answer for answer in answers if answer is not None]
     scale = _scale([question.ask(ours, state) for state in chosen])
     width = _width(theirs.single, question.solved)
     allowed = _allowed(
-        max(scale, _scale(known), _cancelled(question, ours, chosen)), width
+        max(scale, _scale(answers), _cancelled(question, ours, chosen)), width
     )
     if theirs.single and question.quantity.startswith("step"):
         allowed = max(allowed, _rounded_rate(ours.model, chosen))
 
     def off(mechanics: MujocoMechanics) -> float:
-        return _difference(question, mechanics, chosen, known)
+        return _difference(question, mechanics, chosen, answers)
 
     difference = off(ours)
     agrees = difference <= allowed
@@ -190,29 +189,38 @@ def _explain_without(
     states: SampleStates,
     left: float,
 ) -> tuple[tuple[Cause, ...], float, float] | None:
-    """Causes, remainder and what is allowed with the question's term off in both.
+    """Return causes, remainder and tolerance without the question's term.
 
-    None if the two do not agree then either.
+    None if the two do not agree without the term either.
     """
     ask = question.without
     assert ask is not None
     chosen: list[MechanicalState] = getattr(
         states, question.without_states or question.states
     )
-    answers = [ask(theirs, state) for state in chosen]
-    if any(answer is None for answer in answers):
+    answers = _answers(ask, theirs, chosen)
+    if answers is None:
         return None
-    known = [answer for answer in answers if answer is not None]
-    allowed = _allowed(_scale(known), _width(theirs.single, question.solved))
+    allowed = _allowed(_scale(answers), _width(theirs.single, question.solved))
 
     def off(mechanics: MujocoMechanics) -> float:
-        return _difference(question, mechanics, chosen, known, ask)
+        return _difference(question, mechanics, chosen, answers, ask)
 
     found = matcher.explain(off, allowed)
     if not found.remainder <= allowed:
         return None
-    cause = Cause(question.term, (), f"{question.term} (off in both, they agree)", left)
+    text = f"{question.term} (without it the two agree)"
+    cause = Cause(question.term, (), text, left)
     return (*found.causes, cause), found.remainder, allowed
+
+
+def _answers(
+    ask: Ask, mechanics: Mechanics, states: Sequence[MechanicalState]
+) -> list[Array] | None:
+    """Return the values at these states; None if one of them is not available."""
+    found = [ask(mechanics, state) for state in states]
+    known = [answer for answer in found if answer is not None]
+    return known if len(known) == len(found) else None
 
 
 def _scale(answers: Sequence[Array | None]) -> float:
@@ -226,8 +234,8 @@ def _cancelled(
 ) -> float:
     """Return the largest value that cancels with the question's term.
 
-    A robot that stands has small accelerations, the difference of great ones: gravity's
-    and its contacts'. They are rounded at their own size.
+    The accelerations of a standing robot are small differences of large ones, those of
+    gravity and of contacts, whose rounding errors remain.
     """
     if question.without is None or question.without_states:
         return 0.0
@@ -266,15 +274,15 @@ def _difference(
         ours = ask(mechanics, state)
         assert ours is not None
         error = _angles(ours, answer) if question.angle else np.abs(ours - answer)
-        greatest = float(error.max(initial=0.0))
-        worst = max(worst, greatest if greatest == greatest else float("inf"))
+        largest = float(error.max(initial=0.0))
+        worst = max(worst, largest if largest == largest else float("inf"))
     return worst
 
 
 def _angles(one: Array, two: Array) -> Array:
-    """The angles between quaternions wxyz [rad]; shape (n,).
+    """Return the angles between quaternions wxyz [rad]; shape (n,).
 
-    By the vector part of their quotient, which keeps small angles.
+    The vector part of their quotient resolves small angles.
     """
     one = one / np.linalg.norm(one, axis=-1, keepdims=True)
     two = two / np.linalg.norm(two, axis=-1, keepdims=True)

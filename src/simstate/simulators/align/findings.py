@@ -1,4 +1,4 @@
-"""Results of an alignment: data, as JSON and as text."""
+"""Results of an alignment as data."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ Verdict = Literal[
 
 @dataclass(frozen=True)
 class Cause:
-    """Why a simulator differs, proven by matching it."""
+    """A cause of a difference, proven by matching it."""
 
     what: str
-    """A kind of parameter, or a term that is solved in another way."""
+    """A kind of parameter, or an effect that is solved in another way."""
     elements: tuple[str, ...]
-    """The elements that it concerns; empty for a term."""
+    """The elements concerned; empty for an effect."""
     text: str
-    """One line for a reader."""
+    """One line of text."""
     left: float
-    """The difference that is left when all causes but this one are matched."""
+    """Difference with all causes but this one matched."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One question that was asked of MuJoCo and of a simulator."""
+    """A quantity evaluated in MuJoCo and in another simulator."""
 
     quantity: str
     unit: str
@@ -45,7 +45,7 @@ class Comparison:
     remainder: float = 0.0
     """Largest difference with the causes matched."""
     allowed: float = 0.0
-    """Difference that counts as none, from the precision of the values."""
+    """Tolerance from the precision of the values."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +63,10 @@ class RunGap:
     their_energy: tuple[float, ...]
     """The same of the simulator's run."""
     ended: str = ""
-    """Why the simulator's run ended before its time; empty: it did not."""
+    """Error that ended the simulator's run early; empty if none."""
 
     def horizon(self, bound: float) -> float | None:
-        """When a body is first further off than `bound` [m]; None: never."""
+        """Return when a body is first off by more than `bound` [m]; None: never."""
         for time, error in zip(self.time, self.bodies, strict=True):
             if not error <= bound:
                 return time
@@ -87,11 +87,11 @@ class SimulatorAlignment:
     """Features of the scene that the simulator declares as unsupported."""
     comparisons: tuple[Comparison, ...]
     trajectory: RunGap | None
-    """As the two are."""
+    """With unchanged parameters."""
     matched: RunGap | None
     """With MuJoCo's parameters changed to the simulator's."""
     notes: tuple[str, ...] = ()
-    """Messages of the simulator when it read the model."""
+    """Messages of the simulator's parser."""
 
     @property
     def causes(self) -> dict[str, Cause]:
@@ -109,7 +109,7 @@ class SimulatorAlignment:
         return [c for c in self.comparisons if c.verdict == "unexplained"]
 
     def comparison(self, quantity: str) -> Comparison:
-        """The comparison of a quantity."""
+        """Return the comparison of a quantity."""
         found = {c.quantity: c for c in self.comparisons}
         if quantity not in found:
             raise unknown_name("quantity", quantity, found)
@@ -124,7 +124,7 @@ class Alignment:
     simulators: tuple[SimulatorAlignment, ...]
     seed: int
     skipped: dict[str, str] = field(default_factory=dict[str, str])
-    """Simulators that do not take the scene, and what they say."""
+    """Simulators that reject the scene, with their reasons."""
 
     def __getitem__(self, simulator: str) -> SimulatorAlignment:
         found = {s.simulator: s for s in self.simulators}
@@ -138,7 +138,7 @@ class Alignment:
         return not any(simulator.unexplained for simulator in self.simulators)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as numbers, strings, lists and dictionaries, for JSON."""
+        """Return all data as numbers, strings, lists and dictionaries, for JSON."""
         return _plain(dataclasses.asdict(self))
 
     def __str__(self) -> str:
@@ -148,7 +148,7 @@ class Alignment:
 
 
 def _plain(value: Any) -> Any:
-    """Numbers that JSON knows: not finite ones become strings."""
+    """Replace values that are not finite by strings, for JSON."""
     if isinstance(value, dict):
         items = cast("dict[str, Any]", value).items()
         return {str(key): _plain(item) for key, item in items}

@@ -1,4 +1,4 @@
-"""The states at which simulators are compared: random, but chosen for a question."""
+"""States at which simulators are compared: random states for each purpose."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ _SPREAD = 0.3
 _SPEED = 0.5
 """Standard deviation of velocities [m/s, rad/s]."""
 _SETTLE_S = 0.5
-"""For how long the scene falls and settles before its contacts are compared [s]."""
+"""Time for the scene to settle before its contacts are compared [s]."""
 
 
 @dataclass(frozen=True)
 class SampleStates:
-    """States by what they are for."""
+    """States by purpose."""
 
     smooth: list[MechanicalState]
     """States with joints inside their ranges and reachable servo targets."""
     saturated: list[MechanicalState]
-    """The same, with controls that drive servos to their force limits, if any."""
+    """The same, with controls beyond the force limits of servos, if there are any."""
     beyond_limits: list[MechanicalState]
-    """The same as smooth, with some joints beyond their ranges, if any has one."""
+    """The same as smooth, with some joints beyond their ranges, if there are any."""
     touching: list[MechanicalState]
-    """The scene after it has settled, or when it touched the deepest before."""
+    """The settled scene, or its state of deepest contact if it has none then."""
 
 
 def sample_states(
     model: mujoco.MjModel, start: MechanicalState, count: int, seed: int
 ) -> SampleStates:
-    """`count` states of each kind; `start` is the scene's initial state."""
+    """Return `count` states of each kind; `start` is the scene's initial state."""
     rng = np.random.default_rng(seed)
     found = drives(model)
     smooth = [_smooth(model, found, rng) for _ in range(count)]
@@ -62,19 +62,19 @@ def _smooth(
     for j in range(model.njnt):
         adr = model.jnt_qposadr[j]
         if model.jnt_type[j] == _FREE:
-            # Near the origin: in float32 the position of a far body loses digits.
+            # Near the origin, as float32 resolves large positions less.
             qpos[adr : adr + 3] = rng.uniform(-_SPREAD, _SPREAD, 3)
         elif model.jnt_type[j] != _BALL and model.jnt_limited[j]:
             low, high = model.jnt_range[j]
             qpos[adr] = low + (high - low) * rng.uniform(0.3, 0.7)
     ctrl = _motor_controls(model, rng)
     for drive in found:
-        _tell(model, drive, qpos, qvel, ctrl, rng)
+        _set_targets(model, drive, qpos, qvel, ctrl, rng)
     return MechanicalState(qpos, qvel, ctrl)
 
 
 def _motor_controls(model: mujoco.MjModel, rng: np.random.Generator) -> Array:
-    """Controls within a third of their ranges."""
+    """Return controls within the middle third of their ranges."""
     limited = model.actuator_ctrllimited.astype(bool)
     low, high = model.actuator_ctrlrange.T
     middle = np.where(limited, (low + high) / 2, 0.0)
@@ -82,7 +82,7 @@ def _motor_controls(model: mujoco.MjModel, rng: np.random.Generator) -> Array:
     return middle + width * rng.uniform(-0.3, 0.3, int(model.nu))
 
 
-def _tell(
+def _set_targets(
     model: mujoco.MjModel,
     drive: Drive,
     qpos: Array,
@@ -90,25 +90,23 @@ def _tell(
     ctrl: Array,
     rng: np.random.Generator,
 ) -> None:
-    """Give a joint's servos targets that they can pull to without their limit."""
+    """Set targets of a joint's servos that need less than their force limits."""
     dof = model.jnt_dofadr[drive.joint]
     position = qpos[model.jnt_qposadr[drive.joint]]
     limit = drive.limit if np.isfinite(drive.limit) else 10.0
     if drive.damping:
-        fastest = 0.2 * limit / drive.damping
-        qvel[dof] = np.clip(qvel[dof], -fastest, fastest)
-    for one in drive.inputs:
-        if one.kind == "position":
-            gear = drive.stiffness / one.factor
+        max_rate = 0.2 * limit / drive.damping
+        qvel[dof] = np.clip(qvel[dof], -max_rate, max_rate)
+    for column, kind, factor in drive.inputs:
+        if kind == "position":
             offset = rng.uniform(-0.2, 0.2) * limit / drive.stiffness
-            ctrl[one.column] = gear * (position + offset)
-        elif one.kind == "velocity":
-            gear = drive.damping / one.factor
-            ctrl[one.column] = gear * qvel[dof] * rng.uniform(0.5, 1.5)
+            ctrl[column] = drive.stiffness / factor * (position + offset)
+        elif kind == "velocity":
+            ctrl[column] = drive.damping / factor * qvel[dof] * rng.uniform(0.5, 1.5)
         else:
-            share = rng.uniform(-0.2, 0.2) * limit / abs(one.factor)
-            near = np.clip(ctrl[one.column], -abs(share), abs(share))
-            ctrl[one.column] = near if np.isfinite(drive.limit) else ctrl[one.column]
+            most = abs(rng.uniform(-0.2, 0.2) * limit / factor)
+            if np.isfinite(drive.limit):
+                ctrl[column] = np.clip(ctrl[column], -most, most)
 
 
 def _saturated(
@@ -117,13 +115,13 @@ def _saturated(
     state: MechanicalState,
     rng: np.random.Generator,
 ) -> MechanicalState:
-    """Controls that ask for three times what the servos may give."""
+    """Return controls that demand three times the force limits."""
     ctrl = state.ctrl.copy()
     for drive in found:
-        for one in drive.inputs:
+        for column, _, factor in drive.inputs:
             if np.isfinite(drive.limit):
-                side = rng.choice([-1.0, 1.0])
-                ctrl[one.column] += side * 3.0 * drive.limit / one.factor
+                sign = rng.choice([-1.0, 1.0])
+                ctrl[column] += sign * 3.0 * drive.limit / factor
     return MechanicalState(state.qpos, state.qvel, ctrl)
 
 
@@ -133,7 +131,7 @@ def _beyond(
     state: MechanicalState,
     rng: np.random.Generator,
 ) -> MechanicalState:
-    """Every other joint that has limits a little beyond one of them."""
+    """Return a state with every other limited joint slightly beyond a limit."""
     qpos, flip = state.qpos.copy(), int(rng.integers(2))
     for j in np.flatnonzero(model.jnt_limited):
         if model.jnt_type[j] not in (_FREE, _BALL) and (j + flip) % 2:
@@ -142,14 +140,14 @@ def _beyond(
             qpos[model.jnt_qposadr[j]] = rng.choice([low - past, high + past])
     qvel, ctrl = state.qvel.copy(), state.ctrl.copy()
     for drive in found:
-        _tell(model, drive, qpos, qvel, ctrl, rng)
+        _set_targets(model, drive, qpos, qvel, ctrl, rng)
     return MechanicalState(qpos, qvel, ctrl)
 
 
 def _settled(model: mujoco.MjModel, start: MechanicalState) -> list[MechanicalState]:
-    """The scene after it has settled; nothing if nothing has touched until then.
+    """Return the scene after it has settled; empty if nothing touched until then.
 
-    Of one that leaps at that moment, the state in which it touched the deepest.
+    If nothing touches at that moment, it is the earlier state of deepest contact.
     """
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:], data.ctrl[:] = start.qpos, start.qvel, start.ctrl

@@ -26,12 +26,12 @@ BOUNDS = (1e-3, 1e-2, 1e-1)
 
 
 def as_text(alignment: Alignment, width: int = 120) -> str:
-    """The whole report as plain text."""
+    """Format the report as plain text."""
     return as_plain_text(as_tables(alignment), width)
 
 
 def as_tables(alignment: Alignment) -> RenderableType:
-    """The whole report: for each simulator what it lacks, differs in, and why."""
+    """Return the report: for each simulator gaps, differences and causes."""
     parts: list[RenderableType] = []
     for simulator in alignment.simulators:
         parts += [_heading(alignment.model, simulator), *_simulator(simulator), ""]
@@ -55,7 +55,7 @@ def _simulator(simulator: SimulatorAlignment) -> list[RenderableType]:
             f"  {feature} ({_some(missing.elements)}): {missing.why}"
             for feature, missing in simulator.missing.items()
         ]
-        parts.append(_plain("Declared: it does not do\n" + "\n".join(lines)))
+        parts.append(_plain("Declared as unsupported\n" + "\n".join(lines)))
     if simulator.parameters:
         parts.append(_parameter_table(simulator))
     parts.append(_comparison_table(simulator))
@@ -73,7 +73,7 @@ def _simulator(simulator: SimulatorAlignment) -> list[RenderableType]:
     if simulator.notes:
         more = len(simulator.notes) - 1
         tail = f" … and {more} more, in --json" if more else ""
-        parts.append(_plain(f"It said of the model: {simulator.notes[0]}{tail}"))
+        parts.append(_plain(f"Its message on the model: {simulator.notes[0]}{tail}"))
     return parts
 
 
@@ -128,7 +128,7 @@ def _verdict(comparison: Comparison) -> Text:
 def _trajectory_lines(simulator: SimulatorAlignment) -> str:
     lines: list[str] = []
     for label, run in (
-        ("as it is", simulator.trajectory),
+        ("original", simulator.trajectory),
         ("matched", simulator.matched),
     ):
         if run is not None:
@@ -137,7 +137,7 @@ def _trajectory_lines(simulator: SimulatorAlignment) -> str:
 
 
 def trajectory_line(run: RunGap) -> str:
-    """One line: how far apart at the end, and when a body was off by each bound."""
+    """Format a run: differences at its end, and when a body exceeded each bound."""
     horizons = ", ".join(
         f"{bound:g} m " + (f"after {at:.3g} s" if at is not None else "never")
         for bound, at in ((bound, run.horizon(bound)) for bound in BOUNDS)
@@ -152,7 +152,7 @@ def trajectory_line(run: RunGap) -> str:
 
 
 def draw(alignment: Alignment, path: Path) -> None:
-    """Draw how far bodies and energies part over time, for each simulator."""
+    """Plot differences of bodies and energies over time, for each simulator."""
     figure = new_figure(9.0, 4.0)
     apart, energy = figure.subplots(1, 2)
     for k, simulator in enumerate(alignment.simulators):
@@ -164,13 +164,12 @@ def draw(alignment: Alignment, path: Path) -> None:
                 continue
             gaps = np.array(run.bodies), np.subtract(run.their_energy, run.energy)
             for axes, gap in zip((apart, energy), gaps, strict=True):
-                # Zero has no place on a logarithmic axis; the smallest rounding has.
-                far = np.maximum(np.abs(gap[1:]), 1e-18)
-                axes.semilogy(run.time[1:], far, style, color=f"C{k}", label=label)
+                size = np.maximum(np.abs(gap[1:]), 1e-18)  # the axis is logarithmic
+                axes.semilogy(run.time[1:], size, style, color=f"C{k}", label=label)
     for axes in (apart, energy):
         axes.set_xlabel("time [s]")
         axes.grid(visible=True, alpha=0.3)
-    apart.set_ylabel("greatest distance of a body [m]")
+    apart.set_ylabel("largest distance of a body [m]")
     energy.set_ylabel("difference in energy [J]")
     figure.suptitle(f"{alignment.model}: runs from one state, compared with MuJoCo's")
     handles, labels = apart.get_legend_handles_labels()

@@ -1,4 +1,4 @@
-"""Two runs from one state with the same controls, and how they part."""
+"""Runs from one state with the same controls, and their differences over time."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from simstate.simulators.align.findings import RunGap
 from simstate.simulators.mechanics import MechanicalState
 
 _SAMPLES = 100
-"""At how many times the two runs are compared."""
+"""Number of times at which runs are compared."""
 
 
 @dataclass(frozen=True)
 class SimulatorRun:
-    """The states that a simulator passed through."""
+    """States of a run at the sampled times."""
 
     qpos: list[Array]
     qvel: list[Array]
@@ -33,7 +33,7 @@ class SimulatorRun:
 def mujoco_run(
     model: mujoco.MjModel, start: MechanicalState, steps: list[int]
 ) -> SimulatorRun:
-    """MuJoCo's own run; `steps` are the numbers of steps at which it is looked at."""
+    """Run MuJoCo; `steps` are the counts of steps at which states are sampled."""
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:], data.ctrl[:] = start.qpos, start.qvel, start.ctrl
     run, done = SimulatorRun([], [], []), 0
@@ -50,18 +50,18 @@ def mujoco_run(
 def simulator_run(
     simulator: Simulation | AdaptedSimulator, start: MechanicalState, steps: list[int]
 ) -> SimulatorRun:
-    """The run of a simulator's first world."""
+    """Run the first world of a simulator."""
     if isinstance(simulator, Simulation):
         return _simulation_run(simulator, start, steps)
     simulator.reset()
     simulator.ctrl[0] = torch.as_tensor(start.ctrl)
     simulator.write(start.qpos[None], start.qvel[None], [0])
 
-    def look() -> tuple[Array, Array, Array]:
+    def observe() -> tuple[Array, Array, Array]:
         motion = simulator.read([0])
         return motion.qpos[0], motion.qvel[0], motion.body_pos[0]
 
-    return _watched(lambda n: simulator.step(n, [0]), look, steps)
+    return _sampled(lambda n: simulator.step(n, [0]), observe, steps)
 
 
 def _simulation_run(
@@ -69,17 +69,17 @@ def _simulation_run(
 ) -> SimulatorRun:
     start.write_to(sim)
 
-    def look() -> tuple[Array, Array, Array]:
+    def observe() -> tuple[Array, Array, Array]:
         fields = (sim.data.qpos, sim.data.qvel, sim.data.xpos)
         qpos, qvel, xpos = (f[0].cpu().numpy().astype(np.float64) for f in fields)
         return qpos, qvel, xpos
 
-    return _watched(lambda n: sim.step(n, [0]), look, steps)
+    return _sampled(lambda n: sim.step(n, [0]), observe, steps)
 
 
-def _watched(
+def _sampled(
     advance: Callable[[int], None],
-    look: Callable[[], tuple[Array, Array, Array]],
+    observe: Callable[[], tuple[Array, Array, Array]],
     steps: list[int],
 ) -> SimulatorRun:
     run, done = SimulatorRun([], [], []), 0
@@ -90,7 +90,7 @@ def _watched(
                 done = step
         except DivergenceError as error:
             return SimulatorRun(run.qpos, run.qvel, run.bodies, str(error))
-        qpos, qvel, bodies = look()
+        qpos, qvel, bodies = observe()
         run.qpos.append(qpos.copy())
         run.qvel.append(qvel.copy())
         run.bodies.append(bodies.copy())
@@ -98,7 +98,7 @@ def _watched(
 
 
 def sample_steps(model: mujoco.MjModel, seconds: float) -> list[int]:
-    """Numbers of steps at which runs are compared, 0 first."""
+    """Return the counts of steps at which runs are compared; the first is 0."""
     total = max(1, round(seconds / model.opt.timestep))
     every = max(1, total // _SAMPLES)
     return list(range(0, total + 1, every))
@@ -131,7 +131,7 @@ _SINGLE = (mujoco.mjtJoint.mjJNT_SLIDE.value, mujoco.mjtJoint.mjJNT_HINGE.value)
 
 
 def _positions(model: mujoco.MjModel, qpos: Array) -> Array:
-    """Origins of the bodies at a position [m]; shape (nbody, 3)."""
+    """Return the origins of the bodies at a qpos [m]; shape (nbody, 3)."""
     data = mujoco.MjData(model)
     data.qpos[:] = qpos
     mujoco.mj_kinematics(model, data)
@@ -141,7 +141,7 @@ def _positions(model: mujoco.MjModel, qpos: Array) -> Array:
 def _energies(
     model: mujoco.MjModel, run: SimulatorRun, count: int
 ) -> tuple[float, ...]:
-    """Kinetic and potential energy along a run [J], by this model."""
+    """Return kinetic plus potential energy along a run [J], by this model."""
     data, found = mujoco.MjData(model), list[float]()
     for qpos, qvel in zip(run.qpos[:count], run.qvel[:count], strict=True):
         data.qpos[:], data.qvel[:] = qpos, qvel

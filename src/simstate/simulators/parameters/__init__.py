@@ -1,7 +1,7 @@
-"""The parameters of a model by name, in MuJoCo's frames: read, compared, overwritten.
+"""Parameters of a model by name, in MuJoCo's frames: read, compare, overwrite.
 
-Every kind of parameter says how it is read off a compiled model and how another
-simulator's value is written into a copy, so that a difference can be tried out.
+Each kind of parameter has a function that reads it from a compiled model and one that
+writes another simulator's value into a copy, which shows the effect of a difference.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from simstate.simulators.parameters.kinds import KINDS, ParameterKind
 from simstate.simulators.plain_model import plain_model
 
 Parameters: TypeAlias = "Mapping[str, Mapping[str, Array]]"
-"""Values by kind and element, by the keys of `KINDS`. A kind that a simulator does not
-report is left out; one that it lacks has the kind's value for nothing."""
+"""Values by kind (a key of `KINDS`) and element. A simulator leaves out kinds that it
+does not report, and elements that it does not support."""
 
 
 @dataclass(frozen=True)
 class ParameterDifference:
-    """A parameter that two simulators have differently."""
+    """A parameter whose value differs between MuJoCo and another simulator."""
 
     kind: str
     element: str
@@ -39,7 +39,7 @@ class ParameterDifference:
     """The other simulator's."""
     unit: str
     dropped: bool
-    """True if the other one lacks it."""
+    """True if the other one does not support it."""
 
     @property
     def error(self) -> float:
@@ -50,7 +50,7 @@ class ParameterDifference:
 
     @property
     def texts(self) -> tuple[str, str]:
-        """The two values for a reader, without the unit."""
+        """The two values as text, without the unit."""
         kind = KINDS[self.kind]
         theirs = "none" if self.dropped else kind.text(self.theirs)
         return kind.text(self.ours), theirs
@@ -64,9 +64,9 @@ class ParameterDifference:
 def parameters_of(
     model: mujoco.MjModel, names: ModelNames | None = None
 ) -> dict[str, dict[str, Array]]:
-    """All parameters of a compiled model, by its own names or by those given.
+    """Return all parameters of a compiled model, by its own names or by those given.
 
-    What its flags switch off has the value for nothing.
+    Parameters that its flags disable have the value of unsupported ones.
     """
     names = ModelNames(model) if names is None else names
     model = plain_model(model)
@@ -85,10 +85,10 @@ def compare_parameters(
         for element, value in values.items():
             other = theirs[name].get(element)
             dropped = other is None
-            other = kind.nothing(value) if other is None else other
+            other = kind.unsupported(value) if other is None else other
             same = np.where(value == other, True, _near(value, other, tolerance))
             if not np.all(same):
-                gone = dropped or bool(np.array_equal(other, kind.nothing(value)))
+                gone = dropped or bool(np.array_equal(other, kind.unsupported(value)))
                 found.append(
                     ParameterDifference(
                         name, element, tuple(value), tuple(other), kind.unit, gone
@@ -106,9 +106,9 @@ def _near(one: Array, two: Array, tolerance: float) -> Array:
 def overwritten(
     model: mujoco.MjModel, differences: Sequence[ParameterDifference]
 ) -> mujoco.MjModel:
-    """A new model in which the differing parameters have the other's values.
+    """Return a new model in which the differing parameters have the other's values.
 
-    It is compiled again, as MuJoCo's shortcuts hold for the values that were compiled.
+    It is recompiled, because MuJoCo derives constants from the compiled values.
     """
     edited = plain_model(model)
     names = ModelNames(edited)
@@ -121,7 +121,7 @@ def overwritten(
 def recompiled(model: mujoco.MjModel) -> mujoco.MjModel:
     """Return the model recompiled from its present values.
 
-    What MJCF cannot say of it, or MuJoCo does not compile, raises ModelError.
+    A model that plain MJCF cannot represent, or that MuJoCo rejects, raises ModelError.
     """
     with TemporaryDirectory() as folder:
         text = plain_mjcf(model, Path(folder), everything=True).text
@@ -129,7 +129,7 @@ def recompiled(model: mujoco.MjModel) -> mujoco.MjModel:
             again = mujoco.MjModel.from_xml_string(text)
         except ValueError as error:
             raise ModelError(
-                f"MuJoCo does not take the other simulator's values: {error}",
+                f"MuJoCo rejects the other simulator's values: {error}",
                 name="model",
             ) from error
     for size in (
@@ -137,8 +137,8 @@ def recompiled(model: mujoco.MjModel) -> mujoco.MjModel:
     ):  # fmt: skip
         if getattr(again, size) != getattr(model, size):
             raise ModelError(
-                f"Written as MJCF and compiled again, {size} is {getattr(again, size)} "
-                f"and not {getattr(model, size)}: something of the model is lost.",
+                f"Plain MJCF does not represent this model: {size} is "
+                f"{getattr(again, size)} instead of {getattr(model, size)}.",
                 name=size,
             )
     return again

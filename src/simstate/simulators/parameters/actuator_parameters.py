@@ -12,7 +12,7 @@ from simstate.simulators.parameters.common import Read, Write, row
 
 
 def of_drives(what: str) -> Read:
-    """A number of the law of each driven joint; see `Drive`."""
+    """Return a reader of an attribute of each joint's `Drive`."""
 
     def read(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
         found: dict[str, Array] = {}
@@ -29,7 +29,7 @@ def of_drives(what: str) -> Read:
 
 
 def to_drive(what: str) -> Write:
-    """Writes to the actuators of a joint, at which one of each kind is expected."""
+    """Return a writer to a joint's actuators, at most one of each kind."""
 
     def write(
         model: mujoco.MjModel, names: ModelNames, element: str, value: Array
@@ -64,7 +64,7 @@ def to_drive(what: str) -> Write:
 
 
 def read_other_actuators(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
-    """1 for each actuator that is no servo or motor of a 1-DoF joint."""
+    """Return 1 for each actuator that is not a servo or motor of a 1-DoF joint."""
     driving = {i.column for drive in drives(model) for i in drive.inputs}
     return {
         names.actuator[a]: np.ones(1)
@@ -77,7 +77,7 @@ def read_other_actuators(model: mujoco.MjModel, names: ModelNames) -> dict[str, 
 def write_other_actuator(
     model: mujoco.MjModel, names: ModelNames, element: str, value: Array
 ) -> None:
-    """Take an actuator away, if its value is 0."""
+    """Disable an actuator if its value is 0."""
     actuator = names.actuator.index(element)
     if not value[0]:
         first = int(model.actuator_outadr[actuator])
@@ -86,7 +86,7 @@ def write_other_actuator(
 
 
 def read_tendons(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
-    """Stiffness, damping, dry friction, armature, whether it is limited; powers."""
+    """Return stiffness, damping, dry friction, armature, limited (0, 1), powers."""
     return {
         names.tendon[t]: row(
             [
@@ -106,7 +106,7 @@ def read_tendons(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
 def write_tendon(
     model: mujoco.MjModel, names: ModelNames, element: str, value: Array
 ) -> None:
-    """Write the numbers of a tendon."""
+    """Write the parameters of a tendon."""
     t = names.tendon.index(element)
     model.tendon_stiffness[t], model.tendon_damping[t] = value[0], value[1]
     model.tendon_frictionloss[t], model.tendon_armature[t] = value[2], value[3]

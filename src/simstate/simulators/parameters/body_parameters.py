@@ -10,16 +10,18 @@ from simstate.simulators.mjcf_parts import ModelNames
 from simstate.simulators.parameters.common import FREE, Read, Write, row
 
 
-def of_bodies(field: str, moving: bool = False) -> Read:
-    """A field of every body but the world; of `moving`: without free and mocap ones."""
+def of_bodies(field: str, attached: bool = False) -> Read:
+    """Return a reader of a field of all bodies but the world.
+
+    With `attached`, free and mocap bodies are left out.
+    """
 
     def read(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
-        placed = [
-            b
+        return {
+            names.body[b]: row(getattr(model, field)[b])
             for b in range(1, model.nbody)
-            if not (moving and (model.body_mocapid[b] >= 0 or is_free(model, b)))
-        ]
-        return {names.body[b]: row(getattr(model, field)[b]) for b in placed}
+            if not (attached and (model.body_mocapid[b] >= 0 or is_free(model, b)))
+        }
 
     return read
 
@@ -31,7 +33,7 @@ def is_free(model: mujoco.MjModel, body: int) -> bool:
 
 
 def to_body(field: str) -> Write:
-    """Writes a field of one body."""
+    """Return a writer of a field of one body."""
 
     def write(
         model: mujoco.MjModel, names: ModelNames, element: str, value: Array
@@ -51,12 +53,12 @@ def read_com(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
 
 
 def inertia_numbers(matrix: Array) -> Array:
-    """xx, yy, zz, xy, xz, yz of a symmetric matrix."""
+    """Return xx, yy, zz, xy, xz, yz of a symmetric matrix."""
     return matrix[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]].astype(np.float64)
 
 
 def read_inertia(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
-    """About the COM, body axes: xx, yy, zz, xy, xz, yz."""
+    """Return inertias about the COM, body axes: xx, yy, zz, xy, xz, yz."""
     found: dict[str, Array] = {}
     for body in range(1, model.nbody):
         rot = np.zeros(9)
@@ -70,7 +72,7 @@ def read_inertia(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
 def write_inertia(
     model: mujoco.MjModel, names: ModelNames, element: str, value: Array
 ) -> None:
-    """Write an inertia about the COM, body axes, by its principal axes."""
+    """Write an inertia about the COM, body axes, as its principal axes."""
     xx, yy, zz, xy, xz, yz = value
     matrix = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     moments, axes = np.linalg.eigh(matrix)
@@ -82,12 +84,12 @@ def write_inertia(
 
 
 def read_quat(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
-    """Orientations in the parents, of the two quaternions the canonical one."""
-    found = of_bodies("body_quat", moving=True)(model, names)
+    """Return orientations in the parents as canonical quaternions."""
+    found = of_bodies("body_quat", attached=True)(model, names)
     return {name: canonical(quat) for name, quat in found.items()}
 
 
 def canonical(quat: Array) -> Array:
-    """The quaternion of the two whose first number that is not zero is positive."""
+    """Return the one of ±q whose first component that is not zero is positive."""
     first = quat[np.flatnonzero(np.abs(quat) > 1e-9)[0]]
     return quat * np.sign(first)

@@ -11,9 +11,9 @@ from simstate.simulators.adapted_simulator import Array
 from simstate.simulators.mjcf_parts import ModelNames
 
 Read = Callable[[mujoco.MjModel, ModelNames], dict[str, Array]]
-"""The values of a model by element."""
+"""Function that reads the values of a model by element."""
 Write = Callable[[mujoco.MjModel, ModelNames, str, Array], None]
-"""Gives an element of a model another value."""
+"""Function that writes a value of an element."""
 
 FREE, BALL = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
 SLIDE = mujoco.mjtJoint.mjJNT_SLIDE.value

@@ -11,7 +11,7 @@ from simstate.simulators.parameters.common import BALL, FREE, Read, Write, row
 
 
 def of_joints(field: str, *without: int) -> Read:
-    """A field of the joints, but for some kinds."""
+    """Return a reader of a field of all joints except those of some types."""
 
     def read(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
         return {
@@ -24,7 +24,7 @@ def of_joints(field: str, *without: int) -> Read:
 
 
 def to_joint(field: str) -> Write:
-    """Writes a field of one joint."""
+    """Return a writer of a field of one joint."""
 
     def write(
         model: mujoco.MjModel, names: ModelNames, element: str, value: Array
@@ -36,7 +36,7 @@ def to_joint(field: str) -> Write:
 
 
 def read_range(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
-    """Lower and upper limit; infinite for a joint without limits."""
+    """Return lower and upper limits; infinite for a joint without limits."""
     found: dict[str, Array] = {}
     for j in range(model.njnt):
         if model.jnt_type[j] != FREE:
@@ -50,7 +50,7 @@ def read_range(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
 def write_range(
     model: mujoco.MjModel, names: ModelNames, element: str, value: Array
 ) -> None:
-    """Write the limits of a joint; infinite ones take them away."""
+    """Write the limits of a joint; infinite ones remove them."""
     joint = names.joint.index(element)
     model.jnt_limited[joint] = bool(np.isfinite(value).all())
     if model.jnt_limited[joint]:
@@ -63,7 +63,7 @@ def dof_count(model: mujoco.MjModel, joint: int) -> int:
 
 
 def of_dofs(field: str) -> Read:
-    """A field of the dofs of every joint."""
+    """Return a reader of a field of all joints' dofs."""
 
     def read(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
         found: dict[str, Array] = {}
@@ -77,7 +77,7 @@ def of_dofs(field: str) -> Read:
 
 
 def to_dofs(field: str) -> Write:
-    """Writes a field of the dofs of one joint."""
+    """Return a writer of a field of one joint's dofs."""
 
     def write(
         model: mujoco.MjModel, names: ModelNames, element: str, value: Array
@@ -101,7 +101,7 @@ def read_rest(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
 def write_rest(
     model: mujoco.MjModel, names: ModelNames, element: str, value: Array
 ) -> None:
-    """Write where the spring of a 1-DoF joint rests."""
+    """Write the rest position of the spring of a 1-DoF joint."""
     joint = names.joint.index(element)
     model.qpos_spring[model.jnt_qposadr[joint]] = value[0]
 
@@ -117,5 +117,5 @@ def read_higher_damping(model: mujoco.MjModel, names: ModelNames) -> dict[str, A
 def write_higher_damping(
     model: mujoco.MjModel, names: ModelNames, element: str, value: Array
 ) -> None:
-    """Write what multiplies the higher powers in a joint's damping."""
+    """Write the coefficients of v |v| and v³ in a joint's damping."""
     to_dofs("dof_dampingpoly")(model, names, element, value)

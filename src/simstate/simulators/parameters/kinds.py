@@ -1,4 +1,4 @@
-"""Each kind of parameter: its unit, how it is read and how it is overwritten."""
+"""Kinds of parameters: units, readers and writers."""
 
 from __future__ import annotations
 
@@ -61,21 +61,21 @@ class ParameterKind:
 
     unit: str
     read: Read
-    """The values of a model by element."""
+    """Reads the values of a model by element."""
     write: Write
-    """Gives an element of a model another value."""
+    """Writes a value of an element."""
     absent: float | None = 0.0
-    """Value for a simulator that lacks it; None: left unchanged."""
+    """Value of a simulator that does not support it; None: MuJoCo's value."""
     labels: Mapping[float, str] = field(default_factory=dict[float, str])
-    """Words for numbers that stand for something else."""
+    """Words for numbers that are codes."""
 
     def text(self, values: Sequence[float]) -> str:
-        """A value for a reader."""
+        """Format a value."""
         words = [self.labels.get(value, f"{value:.6g}") for value in values]
         return words[0] if len(words) == 1 else f"({', '.join(words)})"
 
-    def nothing(self, like: Array) -> Array:
-        """The value of a simulator that does not have the parameter."""
+    def unsupported(self, like: Array) -> Array:
+        """Return the value of a simulator that does not support the parameter."""
         if self.absent is None:
             return like
         filled = np.full_like(like, self.absent)
@@ -89,7 +89,7 @@ KINDS: dict[str, ParameterKind] = {
     "centre of mass": ParameterKind("m", read_com, to_body("body_ipos"), absent=None),
     "inertia": ParameterKind("kg·m²", read_inertia, write_inertia),
     "position in parent": ParameterKind(
-        "m", of_bodies("body_pos", moving=True), to_body("body_pos"), absent=None
+        "m", of_bodies("body_pos", attached=True), to_body("body_pos"), absent=None
     ),
     "orientation in parent": ParameterKind(
         "", read_quat, to_body("body_quat"), absent=None
@@ -158,4 +158,4 @@ KINDS: dict[str, ParameterKind] = {
     "geom size": ParameterKind("m", read_sizes, write_size, absent=None),
     "sliding friction": ParameterKind("", read_friction, write_friction, absent=None),
 }
-"""Every kind of parameter, by what reports call it."""
+"""All kinds of parameters, by their names in reports."""

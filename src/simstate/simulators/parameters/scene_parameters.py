@@ -15,7 +15,7 @@ from simstate.simulators.parameters.common import Read, row
 
 
 def of_options(*fields: str) -> Read:
-    """Physics options by name."""
+    """Return a reader of physics options by name."""
 
     def read(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
         return {field: row(getattr(model.opt, field)) for field in fields}
@@ -32,38 +32,35 @@ def to_option(
 
 
 EXPLICIT_EULER = 4.0
-"""An integrator of which MuJoCo's is number 0, with dampers taken explicitly too."""
+"""MuJoCo's Euler (0) with explicit dampers."""
 IMPLICIT_SERVOS = 5.0
-"""As MuJoCo's implicitfast (3), with the servos' stiffness taken implicitly too."""
+"""MuJoCo's implicitfast (3) with implicit stiffness of servos."""
 EXPLICIT_GYROSCOPIC = 6.0
-"""As MuJoCo's implicitfast (3), with the gyroscopic forces of free bodies that are
-alone taken explicitly."""
+"""MuJoCo's implicitfast (3) with explicit gyroscopic forces of free bodies without
+children."""
 
 
 def read_integrator(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
-    """The number of the integrator."""
+    """Return the number of the integrator."""
     return {"the scene": row(model.opt.integrator)}
 
 
 def write_integrator(
     model: mujoco.MjModel, names: ModelNames, element: str, value: Array
 ) -> None:
-    """Give MuJoCo an integrator, its own or one that is like another's."""
+    """Write an integrator of MuJoCo's, or the nearest to another simulator's."""
     number = float(value[0])
     if number == EXPLICIT_EULER:
         model.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER.value
         model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_EULERDAMP.value
-    elif number in (
-        IMPLICIT_SERVOS,
-        EXPLICIT_GYROSCOPIC,
-    ):  # the rest is done when it steps
+    elif number in (IMPLICIT_SERVOS, EXPLICIT_GYROSCOPIC):  # completed by step_as
         model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST.value
     else:
         model.opt.integrator = int(number)
 
 
 def free_bodies_alone(model: mujoco.MjModel) -> list[int]:
-    """Bodies with a free joint and no children."""
+    """Return the bodies with a free joint and no children."""
     return [
         b
         for b in range(1, model.nbody)
@@ -72,12 +69,12 @@ def free_bodies_alone(model: mujoco.MjModel) -> list[int]:
 
 
 def step_as(model: mujoco.MjModel, number: float) -> None:
-    """Make a model step as an integrator that is not one of MuJoCo's.
+    """Make a model step like an integrator that MuJoCo does not have.
 
-    Servos with a stiffness taken implicitly: P (q* − q − h v⁺) is a damping of h P on
-    top. implicitfast has dampers and servos at v⁺, and of free bodies that are alone
-    the gyroscopic forces too; where there are such bodies, Euler, which has dampers at
-    v⁺, gets the servos' damping as dampers.
+    The implicit stiffness P (q* − q − h v⁺) of a servo is an additional damping h P.
+    implicitfast evaluates dampers and servos at v⁺, and also the gyroscopic forces of
+    free bodies without children. With such bodies, Euler is used instead, which
+    evaluates dampers at v⁺, and servos' damping is moved to dampers.
     """
     if number not in (IMPLICIT_SERVOS, EXPLICIT_GYROSCOPIC):
         return
@@ -99,7 +96,7 @@ def step_as(model: mujoco.MjModel, number: float) -> None:
 
 
 def read_sizes(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
-    """The half-sizes or radii of geoms that collide, planes and meshes left out."""
+    """Return half-sizes or radii of colliding geoms other than planes and meshes."""
     used = {2: 1, 3: 2, 4: 3, 5: 2, 6: 3}
     return {
         names.geom[g]: row(model.geom_size[g, : used[int(model.geom_type[g])]])
@@ -109,7 +106,7 @@ def read_sizes(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
 
 
 def read_friction(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
-    """Sliding friction of the geoms that may touch."""
+    """Return the sliding friction of the geoms that may touch."""
     return {names.geom[g]: row(model.geom_friction[g, 0]) for g in colliding(model)}
 
 
