@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, ForwardRef, Literal, Union, cast, get_args, get_origin
 
 from simstate.base.attribute_docs import attribute_docs
+from simstate.base.python_file import FILE_MODULES
 from simstate.env.entity_cfg import SceneEntityCfg
 from simstate.env.env_cfg import TermCfg
-from simstate.env.task import FILE_MODULES
 
 _PLAIN = (bool, int, float, str, Path, types.NoneType)
 

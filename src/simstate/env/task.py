@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import hashlib
 import importlib
-import importlib.util
 import inspect
 import os
 import sys
@@ -23,16 +21,13 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from simstate.base.errors import TaskError, close_to, listed
-from simstate.base.files import check_text
 from simstate.base.places import place_of, place_of_function, written_at
+from simstate.base.python_file import run_file
 from simstate.env.env_cfg import EnvCfg
 from simstate.env.train_cfg import TrainCfg
 
 GROUP = "simstate.tasks"
 """The entry points by which installed packages offer tasks."""
-
-FILE_MODULES = "simstate_task_"
-"""Prefix of the names of modules that were task files."""
 
 EnvSource: TypeAlias = "Callable[[], EnvCfg | tuple[EnvCfg, TrainCfg]] | EnvCfg"
 TrainSource: TypeAlias = "Callable[[], TrainCfg] | TrainCfg"
@@ -206,10 +201,6 @@ def offered() -> list[EntryPoint]:
     return sorted(entry_points(group=GROUP), key=lambda point: point.name)
 
 
-_loaded: dict[Path, tuple[tuple[int, int], ModuleType]] = {}
-"""Task files that have been run, with the time and size that they had."""
-
-
 def _from_file(reference: str, path: Path, attribute: str) -> Task:
     if path.is_dir() or not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
@@ -217,40 +208,15 @@ def _from_file(reference: str, path: Path, attribute: str) -> Task:
             f"The task file {str(path)!r} {what}. `simstate new-task {path.name} "
             "MODEL` writes a new one."
         )
-    check_text(path)
-    module = _run(path)
-    if attribute:
-        return _from_object(reference, module, attribute, path.resolve())
-    return _task(reference, module, path.resolve())
-
-
-def _run(path: Path) -> ModuleType:
-    """Return the file as a module, run again when it has changed."""
-    whole = path.resolve()
-    stat = whole.stat()
-    stamp = (stat.st_mtime_ns, stat.st_size)
-    known = _loaded.get(whole)
-    if known is not None and known[0] == stamp:
-        return known[1]
-    digest = hashlib.sha256(str(whole).encode()).hexdigest()[:8]
-    name = f"{FILE_MODULES}{path.stem}_{digest}"
-    spec = importlib.util.spec_from_file_location(name, whole)
-    if spec is None or spec.loader is None:
+    if path.suffix != ".py":
         raise TaskError(
             f"{str(path)!r} is no Python file: a task file ends in .py and has a "
             "function env_cfg() that gives an EnvCfg."
         )
-    module = importlib.util.module_from_spec(spec)
-    if str(whole.parent) not in sys.path:  # as for a script: files next to it are found
-        sys.path.insert(0, str(whole.parent))
-    sys.modules[name] = module  # where dataclasses and pickle look
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    _loaded[whole] = (stamp, module)
-    return module
+    module = run_file(path)
+    if attribute:
+        return _from_object(reference, module, attribute, path.resolve())
+    return _task(reference, module, path.resolve())
 
 
 def _imported(reference: str, module: str) -> ModuleType:

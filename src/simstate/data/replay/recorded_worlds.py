@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from simstate.base.errors import (
     RecordingError,
     UnknownNameError,
 )
+from simstate.base.python_file import run_file
 from simstate.engine import EngineCfg, NativeCfg
 from simstate.env import Env, EnvCfg, tasks
 from simstate.env.setting_changes import with_settings
@@ -120,12 +120,7 @@ def function_of(reference: str) -> Any:
         raise InvalidInputError(
             f"{reference!r} must be file.py:function, of an existing file."
         )
-    spec = importlib.util.spec_from_file_location(f"simstate_file_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found: Any = getattr(module, function, None)
+    found: Any = getattr(run_file(path), function, None)
     if not callable(found):
         raise InvalidInputError(
             f"{file!r} has no function {function!r}.", name=function

@@ -1,0 +1,60 @@
+"""Python files of users, run as modules."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+
+from simstate.base.files import check_text
+
+FILE_MODULES = "simstate_file_"
+"""Prefix of the names of modules that were given as files."""
+
+_loaded: dict[Path, tuple[tuple[int, int], ModuleType]] = {}
+"""Files that have been run, with the time and size that they had."""
+
+
+class _Source(SourceFileLoader):
+    """Compiles the file each time: bytecode of a file changed within a second is old.
+
+    It also leaves no `__pycache__` next to the file.
+    """
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+def run_file(path: Path) -> ModuleType:
+    """Return a file as a module; it is run again when it has changed.
+
+    Files next to it can be imported, as for a script.
+    """
+    file = path.resolve()
+    check_text(path)
+    stat = file.stat()
+    stamp = (stat.st_mtime_ns, stat.st_size)
+    known = _loaded.get(file)
+    if known is not None and known[0] == stamp:
+        return known[1]
+    digest = hashlib.sha256(str(file).encode()).hexdigest()[:8]
+    name = f"{FILE_MODULES}{file.stem}_{digest}"
+    spec = importlib.util.spec_from_file_location(
+        name, file, loader=_Source(name, str(file))
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    if str(file.parent) not in sys.path:
+        sys.path.insert(0, str(file.parent))
+    sys.modules[name] = module  # where dataclasses and pickle look
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    _loaded[file] = (stamp, module)
+    return module
