@@ -121,7 +121,7 @@ def test_a_resumed_run_has_the_same_bits(trained, tmp_path):
 
 def test_a_policy_is_played_and_exported(trained, tmp_path):
     run, kind = trained
-    content = read_checkpoint(find_checkpoint(run.run_dir))
+    content = read_checkpoint(find_policy(run.run_dir))
     env = Env(run_cfg(**kind).env_cfg(), 5, auto_reset=False, seed=7)
     policy = Policy(env, content)
     file = run.run_dir
