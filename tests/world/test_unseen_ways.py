@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 
 import pytest
 import torch
-from tests.inside import failing_step, failing_undo
+from tests.inside import failing_step, failing_undo, ledger_of
 from tests.raised import raises
 from tests.world.test_transactions import make
 from tests.world.test_user_memory import cartpole, still
@@ -19,6 +20,7 @@ from simstate.base.errors import (
     ThreadError,
 )
 from simstate.state import Snapshot
+from simstate.world.calls import PythonCall
 
 CUBE = """<mujoco><worldbody><body name="cube" pos="0 0 1" quat="0.5 0.5 -0.5 0.5">
 <freejoint/><geom type="box" size=".1 .2 .3" pos=".02 0 .01" mass="1.5"/></body>
@@ -93,6 +95,29 @@ def test_a_reader_in_another_thread_never_undoes_a_step():
     done.set()
     viewer.join()
     assert float(sim.time[0]) == pytest.approx(0.012 + 0.004 * steps)
+
+
+def test_a_call_may_close_while_a_read_collects_garbage():
+    """As another thread's does, which runs when a collection calls back."""
+    sim = make()
+    ledger = ledger_of(sim)
+    before = gc.get_threshold()
+
+    def close(phase: str, info: dict[str, int]) -> None:
+        ledger.open.clear()
+
+    gc.callbacks.append(close)
+    try:
+        for read in (lambda: sim.data.xpos, lambda: ledger.is_evaluating):
+            gc.collect()  # no lists are kept to be used again
+            ledger.open.append(PythonCall("sim", "a call", None))
+            gc.set_threshold(1)
+            read()
+            gc.set_threshold(*before)
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(close)
+        ledger.open.clear()
 
 
 def test_a_write_before_an_interrupted_step_is_not_forgotten():

@@ -395,23 +395,27 @@ static PyObject* calls_run(calls_object* self, PyObject* const* args, Py_ssize_t
                         "run(scope, what, saved, call, *args) takes four or more "
                         "arguments, got %zd.", n);
   }
-  if (!recover(self)) return NULL;
   PyObject* rest = PyTuple_New(n - 4);
-  if (!rest) return NULL;
-  for (Py_ssize_t i = 4; i < n; i++) PyTuple_SetItem(rest, i - 4, Py_NewRef(args[i]));
-  call_object* call = new_call(args);
+  call_object* call = rest ? new_call(args) : NULL;
   PyObject* result = NULL;
-  Py_ssize_t index = PyList_Size(self->open);
-  if (call && !PyList_Append(self->open, (PyObject*)call)) {
-    if (save_for(call)) {
-      result = PyObject_Call(args[3], rest, NULL);
-      close_call(self, index, result != NULL);
-    } else {
-      PyList_SetSlice(self->open, index, index + 1, NULL);
+  for (Py_ssize_t i = 4; rest && i < n; i++) {
+    PyTuple_SetItem(rest, i - 4, Py_NewRef(args[i]));
+  }
+  /* No other thread runs from here until the call is open: nothing that garbage
+   * collection knows is allocated. */
+  if (call && recover(self)) {
+    Py_ssize_t index = PyList_Size(self->open);
+    if (!PyList_Append(self->open, (PyObject*)call)) {
+      if (save_for(call)) {
+        result = PyObject_Call(args[3], rest, NULL);
+        close_call(self, index, result != NULL);
+      } else {
+        PyList_SetSlice(self->open, index, index + 1, NULL);
+      }
     }
   }
   Py_XDECREF((PyObject*)call);
-  Py_DECREF(rest);
+  Py_XDECREF(rest);
   return result;
 }
 

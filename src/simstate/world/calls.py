@@ -226,7 +226,7 @@ class PythonCalls:
 
     def recover(self) -> None:
         """Finish the rollback of failed calls; raise if another thread is in one."""
-        calls = tuple(self.open)  # other threads close theirs at any time
+        calls = [*self.open]  # other threads close theirs at any time
         first = len(calls)
         while first and calls[first - 1].failed:
             first -= 1

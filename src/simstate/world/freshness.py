@@ -147,16 +147,22 @@ class Freshness:
         `owner.label_of(name)` is the value that is read, in error messages; without an
         owner, `name` is.
         """
-        calls = self._open[-1:]  # another thread may close its call at any time
-        if not calls:
+        if not self._open:
             places = changed(*self._watch.lists)
             if places:
                 self._ledger.announce_written(places)
-        elif calls[0].failed or calls[0].thread != get_ident():
-            self._ledger.calls.recover()
-            self._ledger.observe()
-        elif calls[0] is not self._settled and not calls[0].evaluating:
-            self._ledger.observe()
+        else:
+            # Another thread may close its call at any time, also while a slice of the
+            # list is allocated, if that collects garbage.
+            try:
+                call = self._open[-1]
+            except IndexError:
+                call = None
+            if call is None or call.failed or call.thread != get_ident():
+                self._ledger.calls.recover()
+                self._ledger.observe()
+            elif call is not self._settled and not call.evaluating:
+                self._ledger.observe()
         # Else nothing was written, or a force model reads: its writes are checked when
         # the step ends.
         if self._behind[stage] is not False:

@@ -364,8 +364,10 @@ class Ledger(Registry):
     @property
     def is_evaluating(self) -> bool:
         """True while force models write inputs for one evaluation."""
-        innermost = self.open[-1:]  # another thread may close its call at any time
-        return bool(innermost) and innermost[0].evaluating
+        try:  # another thread may close its call at any time
+            return bool(self.open) and self.open[-1].evaluating
+        except IndexError:
+            return False
 
     def on_undo(self, call: Call, constants: bool) -> None:
         """Mark derived values as stale after the memory of a call was restored.
