@@ -116,6 +116,13 @@ def test_the_command_and_the_worst_world(file, tmp_path, capsys):
     assert float(again.data.qpos[0, 0]) == values[found["worst_world"]]
 
 
+def test_results_may_be_arrays(file):
+    study = load_study(file)
+    as_array = {"range": lambda sim: sim.data.qpos[:, 0].numpy()}
+    found = dataclasses.replace(study, results=as_array).run(3, seed=5)
+    assert torch.equal(found.results["range"], study.run(3, seed=5).results["range"])
+
+
 def test_bounds_are_scipys():
     values = torch.as_tensor(np.random.default_rng(2).gumbel(size=83))
     for confidence in (0.9, 0.99):
@@ -176,7 +183,16 @@ def test_wrong_studies_are_refused(tmp_path, file):
         (lambda: normal([0.0, 0.0], cov=[[1.0, 0.5], [0.2, 1.0]]), "cov"),
         (lambda: normal(0.0, 1.0, cov=[[1.0]]), "std"),
         (lambda: Study(print, {}, 1.0, {"x": abs}), "draws"),
-        (lambda: Study(print, {"a": choice([1])}, 1.0, {}), "draws"),
+        (lambda: Study(print, {"a": choice([1])}, 1.0, {}), "results"),
+        (lambda: falling(make=3), "make"),
+        (lambda: falling(draws={"mass": 2.0}), "draws['mass']"),
+        (lambda: falling(until=-3.0), "until"),
+        (lambda: falling(every=0.0), "every"),
+        (lambda: falling(results={"x": (abs,)}), "results['x']"),
+        (lambda: falling(results={"x": ("m", abs)}), "results['x']"),
+        (lambda: falling(results={"x": lambda: 3.0}), "results['x']"),
+        (lambda: falling(results={"x": lambda sim: 3.0}).run(2), "results['x']"),
+        (lambda: study.snapshot(2.5), "world"),
         (lambda: falling(worst="rang"), "rang"),
         (lambda: falling(results={"x": 3.0}), "results['x']"),
         (lambda: falling(make=lambda draws, **o: None).simulation(2), "make"),

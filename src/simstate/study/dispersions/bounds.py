@@ -25,10 +25,10 @@ def mean_bounds(values: Tensor, confidence: float) -> tuple[float, float]:
 def quantile_bounds(
     values: Tensor, share: float, confidence: float
 ) -> tuple[float, float]:
-    """Return bounds of a quantile of any distribution, by order statistics; (n,).
+    """Return bounds of a quantile from values (n,) of any distribution.
 
-    The number of values below the quantile is binomial. A bound is infinite if there
-    are too few values.
+    The bounds are order statistics, since the number of values below the quantile is
+    binomial. A bound is infinite if there are too few values.
     """
     number("confidence", confidence, more_than=0, less_than=1)
     n, tail = len(values), (1 - confidence) / 2
@@ -82,6 +82,6 @@ def _student_share(t: float, dof: int, scale: float) -> float:
     # density · dt = scale · √dof · cos(angle)^(dof − 1) · d(angle)
     count = 400
     nodes = (torch.arange(count, dtype=torch.float64) + 0.5) / count * angle
-    # Midpoints of a smooth even function converge fast compared with a sample's error.
+    # The integrand is smooth and even, so the error is far below that of a sample.
     inner = nodes.cos().pow(dof - 1).sum() * (angle / count)
     return 0.5 + scale * math.sqrt(dof) * float(inner)

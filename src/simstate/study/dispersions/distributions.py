@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.base.checks import Limits
-from simstate.base.errors import InvalidInputError
+from simstate.base.checks import Limits, check_finite
+from simstate.base.errors import InvalidInputError, ShapeError
 from simstate.base.ids import Values
 from simstate.step.forces.force_parameters import Numbers, numbers
 from simstate.world import Ledger
@@ -44,11 +44,11 @@ def normal(
     mean: Numbers, std: Numbers | None = None, *, cov: Values | None = None
 ) -> Distribution:
     """Return a normal distribution with standard deviations or a covariance."""
-    centre = numbers(mean, "mean")
     if (std is None) == (cov is None):
         raise InvalidInputError("normal needs either std or cov.", name="std")
     if cov is not None:
-        spread = numbers(cov, "cov")
+        centre = check_finite(numbers(mean, "mean"), "mean", after="")
+        spread = check_finite(numbers(cov, "cov"), "cov", after="")
         size = centre.numel()
         if centre.ndim != 1 or tuple(spread.shape) != (size, size):
             raise InvalidInputError(
@@ -64,34 +64,28 @@ def normal(
             )
         root = torch.as_tensor(np.linalg.cholesky(array))
         return Distribution((size,), size, True, lambda z: centre + z @ root.T)
-    scale = numbers(0.0 if std is None else std, "std")
-    if bool((scale < 0).any()):
-        raise InvalidInputError(f"std must be ≥ 0, got {std}.", name="std")
-    flat, width = (centre + 0 * scale).reshape(-1), (scale + 0 * centre).reshape(-1)
-    shape = tuple((centre + scale).shape)
-    return Distribution(shape, flat.numel(), True, lambda z: flat + width * z)
+    centre, scale = _broadcast(mean, 0.0 if std is None else std, ("mean", "std"))
+    Limits(at_least=0).check(scale, "std")
+    return _scaled(centre, scale, is_normal=True)
 
 
 def log_normal(median: Numbers, sigma: Numbers) -> Distribution:
     """Return a log-normal distribution of a median; `sigma` is the log's deviation."""
-    centre = numbers(median, "median")
+    centre, scale = _broadcast(median, sigma, ("median", "sigma"))
     Limits(more_than=0).check(centre, "median")
-    inner = normal(centre.log(), sigma)
+    Limits(at_least=0).check(scale, "sigma")
+    inner = _scaled(centre.log(), scale, is_normal=True)
     return Distribution(inner.shape, inner.columns, True, lambda z: inner.make(z).exp())
 
 
 def uniform(low: Numbers, high: Numbers) -> Distribution:
     """Return a uniform distribution over [low, high)."""
-    first, last = numbers(low, "low"), numbers(high, "high")
-    width = last - first
-    if bool((width < 0).any()):
+    first, last = _broadcast(low, high, ("low", "high"))
+    if bool((first > last).any()):
         raise InvalidInputError(
             f"low must not exceed high, got {low} and {high}.", name="low"
         )
-    flat, span = (first + 0 * width).reshape(-1), width.reshape(-1)
-    return Distribution(
-        tuple(width.shape), flat.numel(), False, lambda u: flat + span * u
-    )
+    return _scaled(first, last - first, is_normal=False)
 
 
 def choice(values: Values) -> Distribution:
@@ -104,6 +98,34 @@ def choice(values: Values) -> Distribution:
         tuple(rows.shape[1:]), 1, False,
         lambda u: rows[(u[:, 0] * count).long().clamp(max=count - 1)],
     )  # fmt: skip
+
+
+def _broadcast(
+    first: Numbers, second: Numbers, names: tuple[str, str]
+) -> tuple[Tensor, Tensor]:
+    """Return two arguments as finite float64 tensors of the same shape."""
+    one, two = (
+        check_finite(numbers(values, name), name, after="")
+        for values, name in zip((first, second), names, strict=True)
+    )
+    try:
+        shape = torch.broadcast_shapes(one.shape, two.shape)
+    except RuntimeError:
+        raise ShapeError(
+            f"{names[1]} has shape {tuple(two.shape)}, which does not fit "
+            f"{names[0]} of shape {tuple(one.shape)}: give a number, or values of the "
+            "same shape.",
+            name=names[1],
+            shape=two.shape,
+        ) from None
+    return one.expand(shape), two.expand(shape)
+
+
+def _scaled(start: Tensor, width: Tensor, is_normal: bool) -> Distribution:
+    """Return the distribution of start + width · x, by component."""
+    flat, span = start.reshape(-1), width.reshape(-1)
+    shape = tuple(start.shape)
+    return Distribution(shape, len(flat), is_normal, lambda x: flat + span * x)
 
 
 def draw_worlds(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from simstate.study.dispersions.bounds import (
 )
 
 SHARES = (0.05, 0.5, 0.95)
-"""The quantiles of the table."""
+"""Quantiles in the table, as fractions."""
 
 
 @dataclass(frozen=True)
@@ -49,18 +50,20 @@ class Outcome:
     draws: dict[str, Tensor]
     """Drawn values by name; (worlds, …) each."""
     units: dict[str, str]
+    """Units of the results, "" where none was given."""
     times: Tensor | None
     """Times of the recorded samples [s]; (samples,)."""
     histories: dict[str, Tensor]
     """Recorded quantities, NaN after the end of a world; (samples, worlds, …)."""
     history_units: dict[str, str]
+    """Units of the recorded quantities."""
     worst_by: str
-    """The result by which the worst world is chosen."""
+    """Result by which the worst world is chosen."""
     seed: int
 
     @property
     def worst_world(self) -> int:
-        """World whose result `worst_by` has the largest magnitude, or is NaN."""
+        """World whose result `worst_by` is NaN or has the largest magnitude."""
         values = self.results[self.worst_by].double().abs()
         return int(values.nan_to_num(nan=torch.inf).argmax())
 
@@ -74,32 +77,14 @@ class Outcome:
                 bounds = proportion_bounds(count, n, confidence)
                 rows.append(Row(name, "", "probability", count / n, *bounds))
                 continue
-            fine = values[values.isfinite()]
-            if len(fine):
-                rows += self._rows(name, unit, fine, confidence)
-            if len(fine) < len(values):
-                lost = len(values) - len(fine)
+            finite = values[values.isfinite()]
+            if len(finite):
+                rows += _statistics(name, unit, finite, confidence)
+            if len(finite) < len(values):
+                lost = len(values) - len(finite)
                 bounds = proportion_bounds(lost, len(values), confidence)
                 rows.append(Row(name, "", "not finite", lost / len(values), *bounds))
         return rows
-
-    def _rows(self, name: str, unit: str, fine: Tensor, confidence: float) -> list[Row]:
-        mean = Row(
-            name, unit, "mean", float(fine.mean()), *mean_bounds(fine, confidence)
-        )
-        spread = Row(name, unit, "deviation", _deviation(fine), *[float("nan")] * 2)
-        quantiles = [
-            Row(
-                name, unit, f"{100 * share:g} %", float(fine.quantile(share)),
-                *quantile_bounds(fine, share, confidence),
-            )
-            for share in SHARES
-        ]  # fmt: skip
-        ends = [
-            Row(name, unit, what, float(end), *[float("nan")] * 2)
-            for what, end in (("least", fine.min()), ("greatest", fine.max()))
-        ]
-        return [mean, spread, *quantiles, *ends]
 
     def save_csv(self, path: str | Path) -> None:
         """Write the draws and results of every world, one line each."""
@@ -150,5 +135,21 @@ class Outcome:
         save_figure(figure, path)
 
 
-def _deviation(values: Tensor) -> float:
-    return float(values.std()) if len(values) > 1 else float("nan")
+def _statistics(name: str, unit: str, values: Tensor, confidence: float) -> list[Row]:
+    """Return mean, deviation, quantiles and extremes of finite values."""
+    none = math.nan, math.nan
+    deviation = float(values.std()) if len(values) > 1 else math.nan
+    quantiles = [
+        Row(
+            name, unit, f"{100 * share:g} %", float(values.quantile(share)),
+            *quantile_bounds(values, share, confidence),
+        )
+        for share in SHARES
+    ]  # fmt: skip
+    return [
+        Row(name, unit, "mean", float(values.mean()), *mean_bounds(values, confidence)),
+        Row(name, unit, "deviation", deviation, *none),
+        *quantiles,
+        Row(name, unit, "least", float(values.min()), *none),
+        Row(name, unit, "greatest", float(values.max()), *none),
+    ]

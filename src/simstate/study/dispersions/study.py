@@ -12,7 +12,14 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 import torch
 from torch import Tensor
 
-from simstate.base.checks import as_path, has_shape, instance_of, whole_number
+from simstate.base.checks import (
+    as_path,
+    check_called_as,
+    has_shape,
+    instance_of,
+    number,
+    whole_number,
+)
 from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.base.files import check_text
 from simstate.simulation import Simulation
@@ -25,8 +32,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 Make: TypeAlias = Callable[..., Simulation]
-"""`make(draws, num_envs=…, seed=…, first_world=…)` returns a simulation at its start;
-the keywords are Simulation's. `draws` has values (num_envs, …) by name."""
+"""`make(draws, num_envs=…, seed=…, first_world=…)` returns a simulation in its initial
+state. The keywords are those of Simulation; `draws` has values (num_envs, …) by name."""
 Measure: TypeAlias = "Callable[[Any], Tensor] | tuple[Callable[[Any], Tensor], str]"
 """A function of the final simulation that returns (num_envs,), or it and its unit."""
 
@@ -49,32 +56,41 @@ class Study:
     record: Recorded | None = None
     """Quantities whose envelopes are plotted, as in `sim.record`."""
     every: float | None = None
-    """The time between two samples of them [s]; None: a hundredth of `until`."""
+    """Time between two samples of the recorded quantities [s]; None: `until` / 100."""
     worst: str | None = None
     """Result whose largest magnitude is worst; None: the first one."""
     units: dict[str, str] = field(init=False, default_factory=dict[str, str])
 
     def __post_init__(self) -> None:
-        instance_of("draws", self.draws, Mapping)
-        instance_of("results", self.results, Mapping)
-        if not self.results or not self.draws:
+        if not callable(self.make):
             raise InvalidInputError(
-                "A study needs at least one draw and one result.", name="draws"
+                "make must be a function make(draws, num_envs=…, seed=…, "
+                f"first_world=…), got {self.make!r}.",
+                name="make",
             )
+        number("until", self.until, more_than=0, unit="s")
+        if self.every is not None:
+            number("every", self.every, more_than=0, unit="s")
+        for what, given in (("draws", self.draws), ("results", self.results)):
+            if not instance_of(what, given, Mapping):
+                raise InvalidInputError(f"{what} must not be empty.", name=what)
+        for name, drawn in self.draws.items():
+            instance_of(f"draws[{name!r}]", drawn, Distribution)
         if self.worst is not None and self.worst not in self.results:
             raise unknown_name("result of the study", self.worst, self.results)
         for name, given in self.results.items():
-            if not callable(given):
-                instance_of(f"results[{name!r}]", given, tuple)
-            self.units[name] = "" if callable(given) else given[1]
+            is_pair = isinstance(given, tuple) and len(given) == 2
+            function, self.units[name] = given if is_pair else (given, "")
+            label = f"results[{name!r}]"
+            check_called_as(label, function, "sim", name=label)
 
     def simulation(
         self, num_envs: int, seed: int = 0, first_world: int = 0
     ) -> Simulation:
-        """Return worlds of the study at their start, beginning with a global id."""
+        """Return worlds in their initial state; the first has the id `first_world`."""
         drawn = draw_worlds(self.draws, num_envs, seed, first_world)
         sim = self.make(drawn, num_envs=num_envs, seed=seed, first_world=first_world)
-        own = getattr(sim, "sim", sim)  # a FreeFlight has its simulation in it
+        own = getattr(sim, "sim", sim)  # a FreeFlight contains its simulation
         if not isinstance(own, Simulation) or own.num_envs != num_envs:
             raise InvalidInputError(
                 "make(draws, num_envs=…, seed=…, first_world=…) must return a "
@@ -91,9 +107,9 @@ class Study:
         Args:
             worlds: number of worlds.
             batch: number of worlds that run at once.
-            seed: the seed of all draws and of the worlds' noise.
-            over: a function like `map`, which may run elsewhere, such as `Cluster.map`
-                of `simstate.data.ray`; None: `map`.
+            seed: seed of all draws and of the worlds' noise.
+            over: a function like `map`, such as `Cluster.map` of `simstate.data.ray`,
+                which runs batches on other machines; None: `map`.
         """
         worlds = whole_number("worlds", worlds, 1)
         batch = whole_number("batch", batch, 1)
@@ -103,15 +119,14 @@ class Study:
         batches = list((map if over is None else over)(run_batch, spans))
         results = {n: torch.cat([b.results[n] for b in batches]) for n in self.results}
         draws = draw_worlds(self.draws, worlds, seed, 0)
-        times: Tensor | None = None
-        for each in batches:
-            times = times if each.times is None else _longest(times, each.times)
+        times = [batch.times for batch in batches if batch.times is not None]
         joined = {
             name: _joined([each.histories[name] for each in batches])
             for name in batches[0].histories
         }
         return Outcome(
-            results, draws, self.units, times, joined, batches[0].units,
+            results, draws, self.units, max(times, key=len, default=None), joined,
+            batches[0].units,
             self.worst or next(iter(self.results)), seed,
         )  # fmt: skip
 
@@ -128,19 +143,21 @@ class Study:
         if history is None:
             return Batch(results, None, {}, {})
         kept = {name: history[name] for name in history.names}
-        return Batch(results, history.time, kept, history.units)
+        times = history.time.nan_to_num(-torch.inf).amax(dim=1)
+        return Batch(results, times, kept, history.units)
 
     def snapshot(self, world: int, seed: int = 0) -> Snapshot:
-        """Return a snapshot of one world at its start, to replay it."""
+        """Return the initial snapshot of one world, to replay it."""
+        world = whole_number("world", world, 0)
         return self.simulation(1, seed, world).snapshot()
 
     def _measure(self, sim: Simulation) -> dict[str, Tensor]:
         found: dict[str, Tensor] = {}
         for name, given in self.results.items():
-            function = given if callable(given) else given[0]
-            values: Tensor = function(sim)
+            function = given[0] if isinstance(given, tuple) else given
+            values = function(sim)
             has_shape(f"results[{name!r}]", values, (sim.num_envs,))
-            kept = values.detach().cpu()
+            kept = torch.as_tensor(values).detach().cpu()
             found[name] = kept.clone() if kept.dtype == torch.bool else kept.double()
         return found
 
@@ -150,12 +167,14 @@ class Batch(NamedTuple):
 
     results: dict[str, Tensor]
     times: Tensor | None
+    """Times of the recorded samples [s]; (samples,)."""
     histories: dict[str, Tensor]
     units: dict[str, str]
+    """Units of the recorded quantities."""
 
 
 class Over(Protocol):
-    """Applies a function to each item, in order, here or on other machines."""
+    """Applies a function to each item, in this process or on other machines."""
 
     def __call__(
         self, function: Callable[[Item], Result], items: Iterable[Item], /
@@ -181,16 +200,10 @@ def load_study(path: str | Path) -> Study:
     return found
 
 
-def _longest(one: Tensor | None, two: Tensor) -> Tensor:
-    """Return the sample times of the batch with the most samples [s]; (samples,)."""
-    times = two.nan_to_num(-torch.inf).amax(dim=1)
-    return times if one is None or len(times) > len(one) else one
-
-
 def _joined(parts: list[Tensor]) -> Tensor:
     """Return histories of batches side by side, NaN after the end; (samples, n, …)."""
     longest = max(len(part) for part in parts)
-    whole = [part.new_full((longest, *part.shape[1:]), torch.nan) for part in parts]
-    for filled, part in zip(whole, parts, strict=True):
-        filled[: len(part)] = part
-    return torch.cat(whole, dim=1)
+    filled = [part.new_full((longest, *part.shape[1:]), torch.nan) for part in parts]
+    for padded, part in zip(filled, parts, strict=True):
+        padded[: len(part)] = part
+    return torch.cat(filled, dim=1)
