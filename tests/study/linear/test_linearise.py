@@ -252,6 +252,19 @@ def test_modes_have_frequency_and_damping():
     assert again.eigenvalue == pytest.approx(swing.eigenvalue, rel=1e-6)
 
 
+def test_a_discrete_state_without_memory_decays_at_once():
+    model = mujoco.MjModel.from_xml_string(
+        """<mujoco><worldbody><body><joint name="a" damping="3"/>
+        <geom size=".1" pos=".1 0 0"/></body></worldbody>
+        <actuator><general name="m" joint="a" dyntype="filterexact" dynprm="0"/>
+        </actuator></mujoco>"""
+    )
+    mode = linearise(Simulation(model, 2), time="discrete").modes(1)[0]
+    assert mode.main(1) == ["m.act"]
+    assert (mode.frequency, mode.damping) == (math.inf, 1.0)
+    assert (mode.time_to_half, mode.is_oscillation) == (0.0, False)
+
+
 def test_processes_without_noise_are_states():
     model = mujoco.MjModel.from_xml_string(PENDULUM.format(i="Euler"))
     sim = Simulation(model, 2, integrator=SRA1())
@@ -338,16 +351,36 @@ def test_wrong_questions_raise():
     sim = pendulum(scheme=RK4())
     for wrong, name in (
         (lambda: linearise(sim, inputs=["tork"]), "tork"),
+        (lambda: linearise(sim, inputs="torque"), "inputs"),
         (lambda: linearise(sim, time="soon"), "soon"),
         (lambda: linearise(sim, inputs={"x": sim.data.ctrl}), "inputs['x']"),
         (lambda: linearise(sim, outputs={"x": lambda s: s.data.xipos[:1]}), "x"),
         (lambda: linearise(sim).part(["hing"]), "hing"),
+        (lambda: linearise(sim).part([]), "states"),
+        (lambda: linearise(sim).part("hinge"), "states"),
+        (lambda: linearise(sim).in_outputs(["m"]), "units"),
+        (lambda: linearise(sim).modes(2), "env_id"),
+        (lambda: linearise(sim).matrices(0.5), "env_id"),
         (
             lambda: linearise(sim, outputs={"x": lambda s: s.time}).in_outputs(),
             "outputs",
         ),
         (lambda: trim(sim, {}, print, print), "unknowns"),
+        (lambda: trim(sim, {"x": 0.5}, print, print), "unknowns['x']"),
+        (lambda: trim(sim, {"x": Unknown()}, None, print), "write"),
+        (lambda: trim(sim, {"x": Unknown()}, print, None), "residual"),
+        (lambda: trim(sim, {"x": Unknown()}, print, print, tolerance=-1), "tolerance"),
+        (
+            lambda: trim(sim, {"x": Unknown()}, print, print, iterations=2.5),
+            "iterations",
+        ),
+        (lambda: trim(sim, {"x": Unknown(math.nan)}, print, print), "x"),
+        (lambda: trim(sim, {"x": Unknown(scale=0.0)}, print, print), "scale"),
         (lambda: trim(sim, {"x": Unknown(0, 1, -1)}, print, print), "x"),
+        (
+            lambda: trim(sim, {"x": Unknown()}, print, lambda: sim.data.qpos[:, :0]),
+            "residual",
+        ),
         (
             lambda: trim(sim, {"x": Unknown([1, 2, 3])}, print, print),
             "start",

@@ -11,7 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.base.checks import all_of, whole_number
 from simstate.base.errors import InvalidInputError, ShapeError, unknown_name
+from simstate.base.extras import library
 from simstate.math.vector import inverse, rank
 from simstate.study.linear.modes import Mode, modes_of
 
@@ -35,21 +37,23 @@ class LinearModel:
     states: tuple[str, ...]
     """Names of the states."""
     units: tuple[str, ...]
-    """Their units."""
+    """Units of the states."""
     inputs: tuple[str, ...]
     """Names of the inputs."""
     outputs: tuple[str, ...]
     """Names of the outputs."""
     timestep: float | None = None
-    """Time step of a model in discrete time [s]; None: continuous."""
+    """Time step of a model in discrete time [s]; None: the time is continuous."""
     output_units: tuple[str, ...] = ()
     """Units of the outputs, "" where none was given."""
 
     def part(self, states: Sequence[str]) -> LinearModel:
         """Return the model of some states; the others are held at zero."""
-        for name in states:
+        for name in all_of("states", states, str):
             if name not in self.states:
                 raise unknown_name("state of the model", name, self.states)
+        if not states:
+            raise InvalidInputError("states must not be empty.", name="states")
         rows = torch.tensor([self.states.index(name) for name in states])
         return replace(
             self,
@@ -85,28 +89,35 @@ class LinearModel:
         back = inverse(self.c)
         eye = torch.eye(self.c.shape[1], dtype=self.c.dtype).expand_as(self.c)
         known = self.output_units or ("",) * len(self.outputs)
-        names = known if units is None else tuple(units)
+        output_units = known if units is None else tuple(all_of("units", units, str))
+        if len(output_units) != len(self.outputs):
+            raise ShapeError(
+                f"units must have one for each of the {len(self.outputs)} outputs, got "
+                f"{len(output_units)}.",
+                name="units",
+            )
         return replace(
             self,
             a=self.c @ self.a @ back,
             b=self.c @ self.b,
             c=eye.clone(),
             states=self.outputs,
-            units=names,
-            output_units=names,
+            units=output_units,
+            output_units=output_units,
         )
 
     def modes(self, env_id: int = 0) -> list[Mode]:
         """Return the modes of a world, fastest first; a conjugate pair is one mode."""
-        return modes_of(self.a[env_id].cpu().numpy(), self.states, self.timestep)
+        return modes_of(self.matrices(env_id)[0], self.states, self.timestep)
 
     def matrices(self, env_id: int = 0) -> tuple[np.ndarray, ...]:
         """Return A, B, C and D of a world as arrays."""
+        env_id = whole_number("env_id", env_id, 0, len(self.a) - 1)
         return tuple(x[env_id].cpu().numpy() for x in (self.a, self.b, self.c, self.d))
 
     def to_scipy(self, env_id: int = 0) -> Any:
         """Return the model of a world as a scipy.signal.StateSpace (needs scipy)."""
-        signal = import_module("scipy.signal")
+        signal = library("scipy.signal", "sysid", "StateSpace models")
         options = {} if self.timestep is None else {"dt": self.timestep}
         return signal.StateSpace(*self.matrices(env_id), **options)
 
@@ -116,15 +127,14 @@ class LinearModel:
         python-control does not allow dots in names: `root.vx` becomes `root_vx`.
         """
         try:
-            control = import_module("control")
+            control: Any = import_module("control")
         except ImportError as error:
             raise InvalidInputError(
-                "This needs python-control: pip install control."
+                "to_control needs python-control: pip install control.", name="control"
             ) from error
-        time = 0 if self.timestep is None else self.timestep
         return control.ss(
             *self.matrices(env_id),
-            time,
+            0 if self.timestep is None else self.timestep,
             states=[name.replace(".", "_") for name in self.states],
             inputs=[name.replace(".", "_") for name in self.inputs],
             outputs=[name.replace(".", "_") for name in self.outputs],

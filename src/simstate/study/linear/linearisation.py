@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 import torch
 from torch import Tensor
 
-from simstate.base.checks import has_shape, instance_of, one_of
+from simstate.base.checks import all_of, has_shape, instance_of, one_of
 from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.record import reads_of
 from simstate.simulation import Simulation
@@ -42,11 +42,11 @@ def linearise(
 
     States are displacements of positions, velocities, activations and processes:
     `<joint>.x`, `.rx` (a rotation vector along body axes), `.vx`, `.wx`, … In
-    continuous time A and B are derivatives of the dynamics with all force models. In
-    discrete time they are those of one time step, by `study.derivatives`.
+    continuous time, A and B are derivatives of the dynamics with all force models. In
+    discrete time, they are those of one time step, by `study.derivatives`.
 
-    If the state moves, x is the difference from its motion: the model is constant if
-    this motion is steady (straight flight, rest, a spin).
+    If the worlds are moving, x is the difference from that motion. The model is
+    constant if the motion is steady (rest, straight flight, a spin).
 
     Args:
         sim: the simulation, at the state (see `trim`); native engine.
@@ -64,31 +64,33 @@ def linearise(
             "linearise a simulation without mass flow."
         )
     if outputs is not None:
-        reads_of(sim, outputs, "outputs")  # names are checked before the work begins
+        reads_of(sim, outputs, "outputs")  # checks names before anything is computed
     vector = StateVector(sim)
     names_of_inputs, by, chosen = _inputs(vector, inputs)
     discrete = time == "discrete"
     rate: Recorded = {"rate": lambda _: vector.rate()}
-    of = "state" if discrete else rate
-    found = derivatives(sim, of, by, int(discrete), step=step, error=False)
+    target = "state" if discrete else rate
+    found = derivatives(sim, target, by, int(discrete), step=step, error=False)
     size = vector.size
     a, b = found.matrix[:, :, :size].clone(), found.matrix[:, :, size:][:, :, chosen]
     if not discrete:
         vector.kinematics(a)
     eye = torch.eye(size, dtype=a.dtype).expand_as(a).clone()
-    c, d, seen, own = eye, torch.zeros_like(b), vector.names, vector.units
+    c, d = eye, torch.zeros_like(b)
+    names_of_outputs, output_units = vector.names, vector.units
     if outputs:
         observed = derivatives(sim, outputs, by, 0, step=step, error=False)
         c, d = observed.matrix[:, :, :size].clone(), observed.matrix[:, :, size:]
         d = d[:, :, chosen]
-        seen, own = observed.names_of_rows, observed.units_of_rows
+        names_of_outputs = observed.names_of_rows
+        output_units = observed.units_of_rows
     return LinearModel(
         a, b, c, d,
         states=vector.names,
         units=vector.units,
         inputs=names_of_inputs,
-        outputs=seen,
-        output_units=own,
+        outputs=names_of_outputs,
+        output_units=output_units,
         timestep=sim.timestep if discrete else None,
     )  # fmt: skip
 
@@ -96,7 +98,7 @@ def linearise(
 def _inputs(
     vector: StateVector, inputs: Inputs | None
 ) -> tuple[tuple[str, ...], dict[str, str | Tensor], list[int]]:
-    """Return the names of inputs, what to differentiate by, and the columns to keep."""
+    """Return the names of inputs, `by` of the derivatives, and the columns to keep."""
     names = vector.controls
     by: dict[str, str | Tensor] = {"state": "state"}
     if isinstance(inputs, Mapping):
@@ -104,7 +106,7 @@ def _inputs(
             has_shape(f"inputs[{name!r}]", view, (vector.sim.num_envs,))
             by[f"input {name}"] = view
         return tuple(inputs), by, list(range(len(inputs)))
-    chosen = names if inputs is None else tuple(inputs)
+    chosen = names if inputs is None else tuple(all_of("inputs", inputs, str))
     for name in chosen:
         if name not in names:
             raise unknown_name("control of the model", name, names)

@@ -13,7 +13,9 @@ class Mode:
     """A real eigenvalue, or a conjugate pair, in continuous time."""
 
     eigenvalue: complex
-    """Eigenvalue [1/s]; of a pair the one with a positive imaginary part."""
+    """Eigenvalue [1/s]; of a pair the one with a positive imaginary part.
+
+    −∞ in a discrete-time model for a state that does not depend on the previous one."""
     participation: dict[str, float]
     """Participation of each state, 0 to 1; the sum is 1."""
 
@@ -30,6 +32,8 @@ class Mode:
     @property
     def damping(self) -> float:
         """Damping ratio −Re λ / |λ|: 1 for a decay, −1 for a growth, 0 at λ = 0."""
+        if math.isinf(self.frequency):
+            return 1.0
         return -self.eigenvalue.real / self.frequency if self.frequency else 0.0
 
     @property
@@ -61,7 +65,10 @@ def modes_of(
     shares = np.abs(right * left.T)
     shares = shares / shares.sum(axis=0).clip(min=1e-300)
     if timestep is not None:
-        values = np.log(values.astype(complex)) / timestep
+        with np.errstate(divide="ignore"):  # log 0 = −∞
+            logarithms = np.log(values.astype(complex))
+        parts = logarithms.view(float) / timestep  # by parts, since −∞ + 0i is not NaN
+        values = parts.view(complex)
     found: list[Mode] = []
     for k, value in enumerate(values):
         if value.imag < 0:

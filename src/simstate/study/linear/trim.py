@@ -8,8 +8,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from simstate.base.checks import has_shape, instance_of
-from simstate.base.errors import InvalidInputError, SimStateError
+from simstate.base.checks import (
+    check_called_as,
+    check_finite,
+    has_shape,
+    instance_of,
+    number,
+    whole_number,
+)
+from simstate.base.errors import InvalidInputError, ShapeError, SimStateError
 from simstate.base.ids import int_list
 from simstate.math.vector import solve
 from simstate.simulation import Simulation
@@ -25,11 +32,11 @@ class Unknown:
     """A variable that trim may change: its start and its bounds."""
 
     start: Numbers = 0.0
-    """The first value; a number, or (num_envs,)."""
+    """Initial value; a number, or (num_envs,)."""
     low: float = -torch.inf
     high: float = torch.inf
     scale: float = 1.0
-    """A typical size, the unit of steps."""
+    """Typical size, in which steps are measured."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,7 @@ class TrimResult:
     residual: Tensor
     """Remaining residual."""
     converged: Tensor
-    """True where it is below the tolerance."""
+    """True where the residual is within the tolerance."""
     at_bound: dict[str, Tensor]
     """True where an unknown is at a bound."""
 
@@ -58,17 +65,18 @@ def trim(
 ) -> TrimResult:
     """Find values of the unknowns at which the residual is zero, in every world.
 
-    It uses the Levenberg-Marquardt method with central differences, in all worlds at
-    once, each with separate steps; unknowns stay within their bounds. The simulation is
-    left at the solution.
+    The Levenberg-Marquardt method with central differences runs in all worlds at once,
+    with separate steps for each world. Unknowns stay within their bounds. The
+    simulation is left at the solution.
 
     Args:
         sim: the simulation.
         unknowns: the unknowns by name.
-        write: writes values by name, (num_envs,) each, to the simulation.
-        residual: returns values that should be zero, (num_envs, k). If k is less than
-            the number of unknowns, the nearest solution is found.
-        tolerance: the largest residual that counts as zero, in its own units.
+        write: `write(values)` writes values by name, (num_envs,) each, to the
+            simulation.
+        residual: `residual()` returns values that should be zero, (num_envs, k). If k
+            is less than the number of unknowns, the nearest solution is found.
+        tolerance: largest magnitude of a residual that counts as zero.
         iterations: maximum number of iterations.
         require: True to raise an error if a world does not converge.
     """
@@ -76,6 +84,10 @@ def trim(
     instance_of("unknowns", unknowns, Mapping)
     if not unknowns:
         raise InvalidInputError("trim needs at least one unknown.", name="unknowns")
+    check_called_as("write", write, "values", name="write")
+    check_called_as("residual", residual, name="residual")
+    number("tolerance", tolerance, at_least=0)
+    iterations = whole_number("iterations", iterations, 0)
     problem = _Problem(sim, unknowns, write, residual)
     x, found = problem.solve(tolerance, iterations)
     converged = found.abs().amax(dim=1) <= tolerance
@@ -121,13 +133,15 @@ class _Problem:
         count = sim.num_envs
         columns: list[Tensor] = []
         for name, unknown in unknowns.items():
+            instance_of(f"unknowns[{name!r}]", unknown, Unknown)
+            number(f"scale of {name!r}", unknown.scale, more_than=0)
             if not unknown.low < unknown.high:
                 raise InvalidInputError(
                     f"The bounds of {name!r} must ascend, got {unknown.low} and "
                     f"{unknown.high}.",
                     name=name,
                 )
-            start = numbers(unknown.start, name)
+            start = check_finite(numbers(unknown.start, name), name, after="")
             has_shape(f"The start of {name!r}", start, (), (count,))
             columns.append(start.expand(count))
         given = list(unknowns.values())
@@ -145,6 +159,13 @@ class _Problem:
         self._write(self.named(x))
         found = self._residual()
         has_shape("The residual", found, (x.shape[0], "k"))
+        if not found.shape[1]:
+            raise ShapeError(
+                "The residual has no columns: return at least one value for each "
+                "world.",
+                name="residual",
+                shape=found.shape,
+            )
         return found.double().clone()
 
     def _jacobian(self, x: Tensor) -> Tensor:
@@ -180,9 +201,9 @@ class _Problem:
         gradient = (jacobian.mT @ found[..., None])[..., 0]
         held = ((x <= self.low) & (gradient > 0)) | ((x >= self.high) & (gradient < 0))
         jacobian = torch.where(held[:, None], 0.0, jacobian)
+        gradient = torch.where(held, 0.0, gradient)
         normal = jacobian.mT @ jacobian
         size = torch.diagonal(normal, dim1=1, dim2=2)
         ridge = damping[:, None] * size.clamp(min=1e-12 * float(size.max()) + 1e-30)
-        right = (jacobian.mT @ found[..., None])[..., 0]
-        step = -solve(normal + torch.diag_embed(ridge), right)
+        step = -solve(normal + torch.diag_embed(ridge), gradient)
         return step * self.scale
