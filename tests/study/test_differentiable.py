@@ -156,6 +156,9 @@ def test_a_switch_in_a_rollout_is_reported():
 @pytest.mark.parametrize(
     ("call", "name"),
     [
+        (lambda f, x, u: f(x.numpy(), u), "state"),
+        (lambda f, x, u: f(x, u.numpy()), "controls"),
+        (lambda f, x, u: f(x, u, body_mass=2.0), "body_mass"),
         (lambda f, x, u: f(x[:1], u), "state"),
         (lambda f, x, u: f(x, u[0]), "controls"),
         (lambda f, x, u: f(x, u * math.nan), "controls"),

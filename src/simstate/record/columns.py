@@ -12,6 +12,7 @@ from typing import Any, TypeGuard, cast
 import mujoco
 from torch import Tensor
 
+from simstate.base.checks import check_called_as
 from simstate.base.contract import (
     NO,
     PURE,
@@ -174,6 +175,7 @@ def _column(
             f"or a function and its unit; got {given!r}.",
             name=str(name),
         )
+    check_called_as(repr(name), read, "sim", name=str(name))
     return Column(name, lambda: read(sim), Contract(unit or UNDECLARED))
 
 

@@ -62,10 +62,9 @@ class Derivatives:
     def error(self) -> Tensor:
         """Estimated error of each column relative to its largest entry.
 
-        Shape (num_envs, columns). It is the largest difference between the results of
-        two widths, h and 2 h. That is three times the truncation error by Richardson's
-        extrapolation, and therefore covers rounding, too. Infinite if it was not
-        requested.
+        Shape (num_envs, columns). It is the largest difference between the results for
+        the widths h and 2 h. By Richardson's extrapolation, that is three times the
+        truncation error, so it also covers rounding. Infinite if it was not requested.
         """
         values = self.matrix
         if self.wider is None:
@@ -176,6 +175,8 @@ def derivatives(
     blocks = perturbations(sim, by, vector)
     if isinstance(of, str) and of != "state":
         of = (of,)
+    if not of:
+        raise InvalidInputError("of must name at least one quantity.", name="of")
     target = (
         StateTarget(vector)
         if isinstance(of, str)

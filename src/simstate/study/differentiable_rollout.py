@@ -12,7 +12,14 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from simstate.base.checks import all_of, check_finite, has_shape, number, whole_number
+from simstate.base.checks import (
+    all_of,
+    check_finite,
+    has_shape,
+    instance_of,
+    number,
+    whole_number,
+)
 from simstate.base.errors import InvalidInputError, listed, unknown_name
 from simstate.simulation import Simulation
 from simstate.study.derivative_estimates import check_differentiable, derivatives
@@ -68,6 +75,9 @@ class DifferentiableRollout:
                 simulation's values.
         """
         count, nu = self.sim.num_envs, int(self.sim.model.nu)
+        given = {"state": state, "controls": controls, **parameters}
+        for name, value in given.items():
+            instance_of(name, value, Tensor)
         has_shape("state", state, (count, self.size))
         has_shape("controls", controls, (count, "T", nu))
         if not controls.shape[1]:
@@ -80,7 +90,6 @@ class DifferentiableRollout:
                 raise unknown_name("parameter of the rollout", name, self._names)
             has_shape(name, value, tuple(self.sim.expand(name).shape))
             values.append(value.double())
-        given = {"state": state, "controls": controls, **parameters}
         for name, value in given.items():
             check_finite(value.detach(), name, after=_AFTER)
         function = cast("Any", _Rollout)  # whose apply has no types

@@ -1,4 +1,4 @@
-"""Values of futures: their collection by chunks, and the result of `futures`."""
+"""Results of `futures`, and their collection chunk by chunk."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Futures:
     diverged: Tensor
     """True for futures that diverged; bool, (N, K)."""
     seeds: Tensor | None
-    """The seed of each future; None: the world's random stream continues; (N, K)."""
+    """Seed of each future; None if they continue their worlds' streams; (N, K)."""
     _ends: list[Snapshot] = field(repr=False)
-    """The last states, chunk by chunk: future k of world n is number k N + n."""
+    """Final states, chunk by chunk: future k of world n has the index k N + n."""
     _slots: frozenset[str] = field(repr=False)
 
     def __getattr__(self, name: str) -> Tensor:
@@ -58,15 +58,15 @@ class Futures:
         return self.reward.masked_fill(after, 0.0).cumsum(dim=2)
 
     def state(self, n: int, k: int) -> Snapshot:
-        """Return the last state of future k of world n, to restore in that world."""
+        """Return the final state of future k of world n, to restore in that world."""
         worlds, count = self.diverged.shape
         n = whole_number("n", n, 0, worlds - 1)
-        number = whole_number("k", k, 0, count - 1) * worlds + n
+        index = whole_number("k", k, 0, count - 1) * worlds + n
         for end in self._ends:
-            if number < end.num_envs:
-                return _row(end, number, self._slots)
-            number -= end.num_envs
-        raise AssertionError(number)
+            if index < end.num_envs:
+                return _row(end, index, self._slots)
+            index -= end.num_envs
+        raise AssertionError(index)
 
 
 class _NoQuantityError(UnknownNameError, AttributeError):
@@ -89,14 +89,14 @@ class FutureValues:
         return self.rows.stop - self.rows.start
 
     def keep(self, name: str, values: Tensor, column: int, columns: int) -> None:
-        """Keep a sample of the chunk; the first one allocates memory for all."""
+        """Store a sample of the chunk; the first one allocates memory for all."""
         if name not in self.values:
             shape = (self.total, columns, *values.shape[1:])
             self.values[name] = values.new_zeros(shape)
         self.values[name][self.rows, column] = values[: self.count].detach()
 
     def keep_task(self, result: Sequence[Tensor], step: int, horizon: int) -> None:
-        """Keep reward and termination flags of a step of an environment."""
+        """Store reward and termination flags of a step of an environment."""
         for name, values in zip(TASK, result, strict=True):
             self.keep(name, values, step, horizon)
 

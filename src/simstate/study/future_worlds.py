@@ -17,11 +17,14 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from simstate.base.checks import check_finite, has_shape, whole_number
-from simstate.base.errors import (
-    InvalidInputError,
-    ShapeError,
+from simstate.base.checks import (
+    as_array,
+    check_called_as,
+    check_finite,
+    has_shape,
+    whole_number,
 )
+from simstate.base.errors import InvalidInputError, ShapeError
 from simstate.base.ids import int_list
 from simstate.engine.memory_budget import free_memory, native_bytes, readable
 from simstate.record import reads_of
@@ -38,7 +41,7 @@ Cost: TypeAlias = Callable[[Any], Tensor]
 """`cost(sim)` returns the cost of the current state of each world; (num_envs,)."""
 _RESERVED = ("cost", "diverged", "returns", "state", "seeds", "values", *TASK)
 _CACHED_ROWS = 1024
-"""Rows of a chunk beyond which larger ones are no faster."""
+"""Rows of a chunk above which larger chunks are no faster."""
 
 
 def futures(
@@ -54,12 +57,12 @@ def futures(
 ) -> Futures:
     """Run K futures of each of N worlds under the given controls.
 
-    The worlds themselves are untouched: after the call every slot of their ledger has
+    The worlds themselves are unchanged: after the call every slot of their ledger has
     the same bits. Futures run in scratch worlds, which are kept between calls. If force
-    models, processes, events or tasks were added to the simulation, they run in its own
-    worlds instead, N at a time, and these are restored; with `make`, in scratch worlds.
-    Curricula act on values that worlds share: an episode that ends in one future may
-    then change what others in its chunk do.
+    models, processes, events or tasks were added to the simulation and there is no
+    `make`, futures run in its own worlds instead, N at a time, and these are restored.
+    Curricula act on values that all worlds share, so an episode that ends in one future
+    may affect others of its chunk.
 
     Args:
         target: a Simulation or an Env.
@@ -69,12 +72,12 @@ def futures(
             of a quantity or with a function of the simulation.
         cost: a function of the simulation, shape (num_envs,); its sum over the samples
             is `futures.cost`. None: minus the return of an environment, else zero.
-        every: number of steps between two samples; the first is after as many steps.
-        seeds: a seed for each future, shape (K,) or (N, K), with which its random
-            stream is started; None: each future draws its world's next numbers, so that
-            futures of a world have them in common.
-        chunk: the largest number of futures that run at a time; None: from the free
-            memory. The results do not depend on it.
+        every: number of steps between two samples, and before the first one.
+        seeds: seed of each future's random stream, shape (K,) or (N, K); None: each
+            future continues the stream of its world, so that all futures of a world
+            draw the same numbers.
+        chunk: maximum number of futures that run at a time; None: from the free memory.
+            The results do not depend on it.
         make: `make(num_envs)` builds the same simulation or environment with that many
             worlds; it is called when scratch worlds are needed and none are kept.
 
@@ -83,7 +86,7 @@ def futures(
             not fit into memory.
         ShapeError: controls, seeds or a quantity have a wrong shape.
     """
-    run = _Run.prepare(target, controls, read, cost, every, seeds, chunk)
+    run = _Run.prepare(target, controls, read, cost, every, seeds, chunk, make)
     first = run.controls[:, 0, 0].expand(run.worlds, -1)
     host = scratch.scratch_of(target, run.rows, make, first)
     run.start = scratch.copy_rows(target)
@@ -98,8 +101,8 @@ def futures(
 class _Run:
     """One call of `futures`, checked.
 
-    Future k of world n has the number k N + n. A chunk has consecutive numbers, a row
-    for each; rows beyond the last number repeat the first ones.
+    Future k of world n has the index k N + n. A chunk has a row for each of
+    consecutive indices; rows beyond the last index repeat the first ones.
     """
 
     target: Any
@@ -124,6 +127,7 @@ class _Run:
         every: int,
         seeds: Sequence[int] | Tensor | None,
         chunk: int | None,
+        make: Make | None,
     ) -> _Run:
         """Check the arguments; nothing has changed if one is rejected."""
         sim = sim_of(target)
@@ -144,10 +148,10 @@ class _Run:
                 f"every={every} does not divide the horizon of {horizon} steps.",
                 name="every",
             )
-        if cost is not None and not callable(cost):
-            raise InvalidInputError(
-                f"cost must be a function of sim, got {cost!r}.", name="cost"
-            )
+        if cost is not None:
+            check_called_as("cost", cost, "sim", name="cost")
+        if make is not None:
+            check_called_as("make", make, "num_envs", name="make")
         chosen = _checked_seeds(seeds, count, futures_each)
         total = count * futures_each
         room = _room(target, read, total, horizon, every)
@@ -164,11 +168,11 @@ class _Run:
         found = FutureValues(each * self.worlds, device)
         ends: list[Snapshot] = []
         for begin in range(0, found.total, self.rows):
-            numbers = torch.arange(begin, begin + self.rows, device=device)
-            numbers %= found.total
+            indices = torch.arange(begin, begin + self.rows, device=device)
+            indices %= found.total
             found.rows = slice(begin, min(begin + self.rows, found.total))
-            self._branch(host, numbers)
-            self._step(host, numbers, found)
+            self._branch(host, indices)
+            self._step(host, indices, found)
             worlds = worlds_of(sim_of(host))
             kept = worlds.select(slice(0, found.count))
             ends.append(take_snapshot(worlds, kept, scratch.owners_of(host)))
@@ -187,13 +191,13 @@ class _Run:
             frozenset(self.start),
         )
 
-    def _branch(self, host: Any, numbers: Tensor) -> None:
+    def _branch(self, host: Any, indices: Tensor) -> None:
         """Set the rows of a host to the start of these futures."""
-        worlds = numbers % self.worlds
+        worlds = indices % self.worlds
         scratch.branch(host, self.start, worlds, self.target)
         if self.seeds is None:
             return
-        seeds = self.seeds[worlds.cpu(), (numbers // self.worlds).cpu()]
+        seeds = self.seeds[worlds.cpu(), (indices // self.worlds).cpu()]
         slots = ledger_of(host).slots
         first = scratch.first_world(self.target)
         slots["random/seed"].tensor.copy_(seeds)
@@ -203,12 +207,12 @@ class _Run:
             pairs = zip(int_list(seeds), int_list(worlds), strict=True)
             sim_of(host).numpy_rng.seed([seed + first + w for seed, w in pairs])
 
-    def _step(self, host: Any, numbers: Tensor, found: FutureValues) -> None:
+    def _step(self, host: Any, indices: Tensor, found: FutureValues) -> None:
         """Step the futures of a chunk through the horizon."""
         sim = sim_of(host)
         reads = reads_of(sim, self.read, "read")
-        worlds = numbers % self.worlds % len(self.controls)
-        controls = self.controls[worlds, numbers // self.worlds]
+        worlds = indices % self.worlds % len(self.controls)
+        controls = self.controls[worlds, indices // self.worlds]
         horizon = controls.shape[1]
         every = self.every if reads or self.cost is not None else horizon
         going = torch.ones_like(sim.diverged)
@@ -240,7 +244,7 @@ def check_defined(what: str, values: Tensor, sim: Simulation) -> None:
     if bool(wrong.any()):
         raise InvalidInputError(
             f"The {what} is nan at t = {float(sim.time[wrong][0]):g} s. The state is "
-            "finite (a diverged future keeps its last good state), so the function "
+            "finite (a diverged future keeps its last finite state), so the function "
             "itself divides by zero, takes a root of a negative number or the like. "
             "It may return infinity for states to avoid.",
             name=what,
@@ -248,7 +252,7 @@ def check_defined(what: str, values: Tensor, sim: Simulation) -> None:
 
 
 def _checked(value: Any, name: str, sim: Simulation, tail: Any = None) -> Tensor:
-    """Return what was read, if it has a row for each world."""
+    """Return the values of a read, if they have a row for each world."""
     count = sim.num_envs
     if not isinstance(value, Tensor) or value.shape[:1] != (count,):
         shape = getattr(value, "shape", None)
@@ -256,9 +260,9 @@ def _checked(value: Any, name: str, sim: Simulation, tail: Any = None) -> Tensor
         shape = value.shape
     else:
         return value
-    want = f"({count},)" if tail == () else f"({count}, …)"
+    wanted = f"({count},)" if tail == () else f"({count}, …)"
     raise ShapeError(
-        f"{name!r} must be a tensor of shape {want}, a row for each world; got "
+        f"{name!r} must be a tensor of shape {wanted}, a row for each world; got "
         f"{type(value).__name__}{'' if shape is None else f' of {tuple(shape)}'}.",
         name=name,
         shape=shape,
@@ -277,7 +281,8 @@ def _shaped_controls(target: Any, controls: Any, count: int) -> Tensor:
     what = "actions" if is_env(target) else "controls"
     like = _like(target)
     width = like.shape[1]
-    given = torch.as_tensor(controls, device=like.device).detach()
+    values = controls if isinstance(controls, Tensor) else as_array(controls, what)
+    given = torch.as_tensor(values, device=like.device).detach()
     has_shape(what, given, (count, "K", "H", width), (1, "K", "H", width))
     if not given.shape[1] or not given.shape[2]:
         raise InvalidInputError(
@@ -292,15 +297,24 @@ def _checked_seeds(seeds: Any, worlds: int, each: int) -> Tensor | None:
     """Return the seed of each future, int64 on the host; shape (N, K)."""
     if seeds is None:
         return None
-    given = torch.as_tensor(seeds)
+    try:
+        given = torch.as_tensor(seeds)
+        is_valid = not (
+            given.is_floating_point() or given.is_complex() or given.dtype == torch.bool
+        ) and not bool((given < 0).any())
+    except (TypeError, ValueError, RuntimeError):
+        is_valid = False
+    if not is_valid:
+        raise InvalidInputError(
+            f"seeds must be integers from 0 to 2⁶³ − 1, got {str(seeds)[:60]}.",
+            name="seeds",
+        )
     has_shape("seeds", given, (each,), (worlds, each))
-    if given.dtype.is_floating_point or bool((given < 0).any()):
-        raise InvalidInputError("seeds must be whole numbers ≥ 0.", name="seeds")
     return given.long().cpu().expand(worlds, each)
 
 
 def _room(target: Any, read: Recorded, total: int, horizon: int, every: int) -> int:
-    """Return how many futures may run at a time; raise if the results do not fit."""
+    """Return the number of futures to run at a time; raise if results do not fit."""
     sim = sim_of(target)
     reads = reads_of(sim, read, "read")
     for name in reads:
@@ -316,16 +330,17 @@ def _room(target: Any, read: Recorded, total: int, horizon: int, every: int) -> 
         shapes = [_checked(value, name, sim).shape for name, value in read.items()]
         return sum(math.prod(shape[1:]) for shape in shapes)
 
-    numbers = scratch.run_ahead(target, count) if reads else 0  # they may draw numbers
+    # Functions may draw random numbers, so they run in a call that is rolled back.
+    width = scratch.run_ahead(target, count) if reads else 0
     slots = list(ledger_of(target).of(scratch.owners_of(target)))
     held = sum(math.prod(s.shape) * s.tensor.element_size() for s in slots)
-    kept = total * (held + 8 * numbers * (horizon // every) + 8 * horizon)
+    kept = total * (held + 8 * width * (horizon // every) + 8 * horizon)
     free = free_memory(sim.device)
     if free is None:
         return _CACHED_ROWS
     if kept > free:
         raise InvalidInputError(
-            f"{total} futures of {horizon} steps with {numbers} values per sample need "
+            f"{total} futures of {horizon} steps with {width} values per sample need "
             f"about {readable(kept)}, and {readable(free)} are free: use fewer "
             "futures, a shorter horizon, fewer quantities or a larger every=. Nothing "
             "was done.",

@@ -33,7 +33,7 @@ class Perturbation(Protocol):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The names of the values, one for each column."""
+        """Names of the values, one for each column."""
         ...
 
     @property
@@ -42,7 +42,7 @@ class Perturbation(Protocol):
         ...
 
     def reach(self, column: int, step: float) -> tuple[Tensor, Tensor]:
-        """Return how far ahead and behind a value is displaced; (num_envs,) each."""
+        """Return the forward and backward displacement of a value; (num_envs,) each."""
         ...
 
     def move(self, column: int, by: Tensor) -> None:
@@ -50,7 +50,7 @@ class Perturbation(Protocol):
         ...
 
     def restore(self) -> None:
-        """Restore values that are in no slot, which a rollback does not."""
+        """Restore values that are in no slot, which a rollback leaves unchanged."""
         ...
 
 
@@ -92,7 +92,7 @@ class TensorPerturbation:
         return self._values.detach().reshape(len(self._values), -1)
 
     def reach(self, column: int, step: float) -> tuple[Tensor, Tensor]:
-        """Return `step`, or that part of the value if it is larger than 1."""
+        """Return `step`, multiplied by the magnitude of values above 1."""
         width = step * self.values[:, column].abs().clamp(min=1.0)
         return width, width
 
@@ -101,8 +101,8 @@ class TensorPerturbation:
         if not self.shape:
             self._values += by
         else:
-            place = torch.unravel_index(torch.tensor(column), self.shape)
-            self._values[(slice(None), *place)] += by
+            index = torch.unravel_index(torch.tensor(column), self.shape)
+            self._values[(slice(None), *index)] += by
 
     def restore(self) -> None:
         """Restore a tensor of the user's, which may be in no slot."""
@@ -111,7 +111,7 @@ class TensorPerturbation:
 
 
 class ControlPerturbation(TensorPerturbation):
-    """Controls, which are displaced to one side at the end of their range."""
+    """Controls; at a limit of their range they are displaced inwards only."""
 
     def __init__(self, sim: Simulation, names: tuple[str, ...]) -> None:
         super().__init__(sim.data.ctrl, names)
@@ -120,7 +120,7 @@ class ControlPerturbation(TensorPerturbation):
         self._clamps = not int(sim.model.opt.disableflags) & flag
 
     def reach(self, column: int, step: float) -> tuple[Tensor, Tensor]:
-        """Return `step`, or 0 where a control would leave its range or is outside."""
+        """Return `step`, or 0 where a control is out of range or would leave it."""
         x = self.values[:, column]
         if not self._clamps:
             width = torch.full_like(x, step)
@@ -141,10 +141,10 @@ class ParameterPerturbation(TensorPerturbation):
         values = sim.expand(name)
         super().__init__(values, _parameter_labels(sim, name, values))
         found = limits_of(sim.model, name)
-        self._is_wrong = None if found is None else found[1]
+        self._is_invalid = None if found is None else found[1]
 
     def reach(self, column: int, step: float) -> tuple[Tensor, Tensor]:
-        """Return a part of the value, to the allowed side at the end of its range."""
+        """Return a fraction of the value, or 0 where it would leave its range."""
         x = self.values[:, column]
         width = _PARAMETER_WIDTH * step * torch.where(x == 0.0, 1.0, x.abs())
         return tuple(  # pyright: ignore[reportReturnType]
@@ -153,12 +153,12 @@ class ParameterPerturbation(TensorPerturbation):
         )
 
     def _leaves_range(self, column: int, by: Tensor) -> Tensor:
-        if self._is_wrong is None:
+        if self._is_invalid is None:
             return torch.zeros_like(by, dtype=torch.bool)
         values = self.values.clone()
         values[:, column] += by
-        wrong = self._is_wrong(values.view(-1, *self.shape), None)
-        return wrong.reshape(len(values), -1).any(dim=1)
+        invalid = self._is_invalid(values.view(-1, *self.shape), None)
+        return invalid.reshape(len(values), -1).any(dim=1)
 
 
 def perturbations(
@@ -192,6 +192,12 @@ def _perturbation(
                 f"got {tuple(given.shape)}.",
                 name=name,
                 shape=given.shape,
+            )
+        if given.dtype != torch.float64:
+            raise InvalidInputError(
+                f"by[{name!r}] must be a float64 tensor, got {given.dtype}, in whose "
+                "rounding differences vanish. Let the model read a float64 tensor.",
+                name=name,
             )
         labels = _numbered(name, tuple(given.shape[1:]))
         return TensorPerturbation(given, labels, users_own=True)

@@ -1,4 +1,4 @@
-"""The unit of each component of an output, where its name alone says several."""
+"""Units of the components of outputs whose contract allows several."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from simstate.step.history import Recorded
 
 
 def units_of(sim: Simulation, outputs: Recorded) -> dict[str, list[str]]:
-    """The units of the components of each output, by name; of those that have several.
+    """Return the units of the components of each output that has several, by name.
 
-    A quantity or field says "rad/s or m/s"; which of the two it is, each joint says.
+    The contract of a quantity or field may be "rad/s or m/s", depending on the joint.
     """
     found = {
         name: _units(sim, outputs[name] if isinstance(outputs, Mapping) else name)
@@ -26,7 +26,7 @@ def units_of(sim: Simulation, outputs: Recorded) -> dict[str, list[str]]:
 
 
 def _units(sim: Simulation, given: object) -> list[str]:
-    """Those of a quantity or field; none if it is another thing, or has one unit."""
+    """Return the units of a quantity or field; none if it has one, or for functions."""
     if not isinstance(given, str):
         return []
     entity, _, quantity = given.partition(".")

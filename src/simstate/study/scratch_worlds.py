@@ -2,9 +2,9 @@
 
 It is built like the original, with more worlds, and is kept between calls. Rows of the
 original's ledger are copied into it slot by slot, so that a scratch world continues
-exactly as the original would. Where no such copy can be built, because force models,
-processes, events or tasks were added to the original, futures run in the original's
-own worlds, within a call that is rolled back at its end (`run_ahead`).
+exactly as the original would. If force models, processes, events or tasks were added to
+the original, no such copy can be built. Futures then run in the original's worlds,
+within a call that is rolled back at its end (`run_ahead`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Rows = Mapping[str, Tensor]
 
 
 class _Done(Exception):  # noqa: N818 - it carries a result
-    """Ends a call that is rolled back although it succeeded."""
+    """Ends a call, so that it is rolled back, with its result."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -101,7 +101,7 @@ def branch(host: Any, start: Rows, worlds: Tensor, target: Any) -> None:
         host: the scratch worlds, or the target itself.
         start: the slots of the target.
         worlds: the world of each row; int64, shape (rows,).
-        target: where `start` is from; slots are reset as they are there.
+        target: the origin of `start`, whose slots also define the values at reset.
     """
     ledger, source = ledger_of(host), ledger_of(target).slots
     if host is not target:
@@ -118,7 +118,7 @@ def branch(host: Any, start: Rows, worlds: Tensor, target: Any) -> None:
 
 
 def _share_reset(slot: Slot, mine: Slot, worlds: Tensor) -> None:
-    """Give a slot of scratch worlds the reset of the original."""
+    """Set the value at reset of a slot of scratch worlds to that of the original."""
     initial = slot.initial
     if initial is None or slot.shared or slot.reset == "keep":
         return
@@ -152,31 +152,31 @@ def run_ahead(target: Any, call: Callable[[], T], what: str = "study.futures()")
     raise AssertionError("finish() always raises")
 
 
-# Scratch worlds that are kept.
+# Scratch worlds, which are kept between calls.
 
 
 @dataclass
 class _Kept:
     rows: int
     acting: tuple[int, ...]
-    """Sources that acted on the original when they were built; see `_acting`."""
+    """Result of `_acting` for the original when they were built."""
     made: Any
-    """The scratch worlds; None: the original's own worlds have to do."""
+    """The scratch worlds; None: futures run in the original's worlds."""
 
 
 _scratch: weakref.WeakKeyDictionary[Any, list[_Kept]] = weakref.WeakKeyDictionary()
 _MOST = 2
-"""Scratch worlds that are kept of one original, with different numbers of rows."""
+"""Maximum number of scratch simulations kept for one original, by number of rows."""
 
 
 def scratch_of(target: Any, rows: int, make: Make | None, first: Tensor) -> Any:
-    """Return scratch worlds with this many rows; the target itself if it must be.
+    """Return scratch worlds, or the target itself if none can be built.
 
     Args:
         target: the original.
-        rows: the number of scratch worlds.
+        rows: number of scratch worlds.
         make: builds them; None: they are built as the original was.
-        first: controls or actions that are tried when they are built; (num_envs, k).
+        first: controls or actions of a trial step after they are built; (num_envs, k).
     """
     if make is None and not _is_plain(sim_of(target)):
         return target
@@ -193,7 +193,7 @@ def scratch_of(target: Any, rows: int, make: Make | None, first: Tensor) -> Any:
 
 
 def _is_plain(sim: Any) -> bool:
-    """Return True if a simulation is what its constructor made of its scene."""
+    """Return True if nothing was added to a simulation after its construction."""
     steppers = steppers_of(sim)
     is_own = steppers.top in (steppers.timeline, steppers.integration)
     is_own = is_own or isinstance(steppers.top, MujocoStepper)
@@ -201,9 +201,9 @@ def _is_plain(sim: Any) -> bool:
 
 
 def _acting(sim: Any) -> tuple[int, ...]:
-    """Return ids of all that was added to a simulation: forces, events and the like.
+    """Return ids of force models, processes, noises, events and tasks that were added.
 
-    Ids and not references, which would keep the simulation from being collected.
+    References would keep the simulation from being collected.
     """
     forcing, steppers = forcing_of(sim), steppers_of(sim)
     added = [*forcing.models, *forcing.processes, *forcing.noises]
@@ -214,7 +214,7 @@ def _acting(sim: Any) -> tuple[int, ...]:
 
 
 def _build(target: Any, rows: int, make: Make | None, first: Tensor) -> Any:
-    """Return new scratch worlds; None if they do not continue as the original."""
+    """Return new scratch worlds; None if they do not continue like the original."""
     made: Any = target._alike(rows) if make is None else make(rows)
     if sim_of(made).num_envs != rows or is_env(made) != is_env(target):
         kind = "Env" if is_env(target) else "Simulation"
@@ -230,21 +230,21 @@ def _build(target: Any, rows: int, make: Make | None, first: Tensor) -> Any:
         return made
     if make is not None:
         raise InvalidInputError(
-            f"make({rows}) built worlds that do not continue as the original ones: "
+            f"make({rows}) built worlds that do not continue like the original ones: "
             f"after one step {listed(different)} differ. Build the same scene, "
             "integrator, forces, events and memory, in the same order.",
             name="make",
         )
     warn(
-        f"Scratch worlds of this task do not continue as its own ones: after one step "
-        f"{listed(different)} differ. A term may depend on the number of a world or "
-        "of worlds. Futures run in the task's own worlds, which is slower."
+        "Scratch worlds of this task do not continue like its worlds: after one step "
+        f"{listed(different)} differ. A term may depend on the index or the number of "
+        "worlds. Futures run in the task's worlds, which is slower."
     )
     return None
 
 
 def _differences(target: Any, made: Any, first: Tensor) -> list[str]:
-    """Return the slots that differ after one step in scratch and in own worlds."""
+    """Return the slots that differ after one step of scratch and original worlds."""
     if not _mirror(target, made):
         return ["slots that a function resets"]
     count = sim_of(target).num_envs
@@ -252,14 +252,14 @@ def _differences(target: Any, made: Any, first: Tensor) -> list[str]:
     worlds = torch.arange(sim_of(made).num_envs, device=first.device).flip(0) % count
     branch(made, start, worlds, target)
 
-    def own() -> dict[str, Tensor]:
+    def original() -> dict[str, Tensor]:
         step(target, first)
         return copy_rows(target)
 
     with quiet():
         step(made, first[worlds])
         found = copy_rows(made)
-        wanted = run_ahead(target, own)
+        wanted = run_ahead(target, original)
     slots = ledger_of(target).slots
     return [
         name
@@ -286,7 +286,7 @@ def step(host: Any, controls: Tensor) -> Any:
 
 
 def _mirror(target: Any, made: Any) -> bool:
-    """Give scratch worlds every slot that the original has; False: it cannot be."""
+    """Add the original's slots to scratch worlds; return False if not possible."""
     source, ledger, sim = ledger_of(target), ledger_of(made), sim_of(made)
     for slot in source.of(owners_of(target)):
         name = slot.name

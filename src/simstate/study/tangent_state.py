@@ -88,17 +88,22 @@ class StateVector:
     def scale(self, column: int) -> Tensor:
         """Return a typical size of a coordinate, 1 or more; (num_envs,).
 
-        1 in MuJoCo's state, as for mjd_transitionFD; the magnitude of processes, which
-        may be positions in orbit.
+        1 for MuJoCo's state, as in mjd_transitionFD; for processes, which may be
+        positions in orbit, their magnitude.
         """
-        ones = self.sim.data.qpos.new_ones(self.sim.num_envs)
-        own = column - 2 * self.nv - self.na
-        for process in self.processes if own >= 0 else ():
+        if column < 2 * self.nv + self.na:
+            return self.sim.data.qpos.new_ones(self.sim.num_envs)
+        return self._process_value(column).abs().clamp(min=1.0)
+
+    def _process_value(self, column: int) -> Tensor:
+        """Return a view of the value of a process; (num_envs,)."""
+        column -= 2 * self.nv + self.na
+        for process in self.processes:
             width = process.value.shape[1]
-            if own < width:
-                return process.value[:, own].abs().clamp(min=1.0)
-            own -= width
-        return ones
+            if column < width:
+                return process.value[:, column]
+            column -= width
+        raise AssertionError(column)
 
     def displace(self, column: int, by: Tensor) -> None:
         """Move all worlds along one coordinate, each by its amount; (num_envs,)."""
@@ -110,13 +115,7 @@ class StateVector:
         elif column < 2 * self.nv + self.na:
             data.act[:, column - 2 * self.nv] += by
         else:
-            column -= 2 * self.nv + self.na
-            for process in self.processes:
-                width = process.value.shape[1]
-                if column < width:
-                    process.value[:, column] += by
-                    return
-                column -= width
+            self._process_value(column).add_(by)
 
     def _displace_position(self, dof: int, by: Tensor) -> None:
         qpos = self.sim.data.qpos
@@ -157,7 +156,7 @@ class StateVector:
             process.value.copy_(value)
 
     def pull_back(self, state: Tensor, gradient: Tensor) -> Tensor:
-        """Return a gradient by displacements, given one by the components of rows.
+        """Return the gradient by displacements from that by the components of rows.
 
         A displacement δ of an orientation q changes it by q ⊗ (0, δ / 2).
         """
@@ -171,9 +170,9 @@ class StateVector:
         return torch.cat([moved, gradient[:, int(self.sim.model.nq) :]], dim=1)
 
     def push_out(self, state: Tensor, gradient: Tensor) -> Tensor:
-        """Return a gradient by the components of rows, given one by displacements.
+        """Return the gradient by the components of rows from that by displacements.
 
-        It has no part along quaternions, which are normalised.
+        It has no component along quaternions, because these are normalised.
         """
         nq = int(self.sim.model.nq)
         qpos = torch.zeros_like(state[:, :nq])
@@ -203,7 +202,7 @@ class StateVector:
         return torch.cat([moved, *rest], dim=1)
 
     def rate(self) -> Tensor:
-        """Return the rate of the state at the current one; (num_envs, size).
+        """Return the rate of change of the current state; (num_envs, size).
 
         The rate of positions is qvel; see `kinematics` for its derivatives.
         """

@@ -121,6 +121,8 @@ def test_mistakes():
     with raises(SimStateError, name="residual"):
         iLQR(4, residual=3)  # pyright: ignore[reportArgumentType]
     with raises(SimStateError, name="residual"):
+        iLQR(4, residual=lambda: sim.time)
+    with raises(SimStateError, name="residual"):
         iLQR(4, residual=lambda sim: sim.time).plan(sim)
     with raises(SimStateError, name="residual"):
         iLQR(4, residual=lambda sim: (sim.data.qpos - 9.0).sqrt()).plan(sim)

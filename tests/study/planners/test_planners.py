@@ -300,6 +300,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "spline": ({"interpolation": "quintic"}, "quintic"),
     "temperature": ({"temperature": -1}, "temperature"),
     "seed": ({"seed": -1}, "seed"),
+    "cost": ({"cost": "reward"}, "cost"),
+    "cost call": ({"cost": lambda: 1.0}, "cost"),
 }
 
 
@@ -310,10 +312,32 @@ def test_bad_options(case: str):
         MPPI(**{"horizon": 8, **options})
 
 
-@pytest.mark.parametrize("bounds", [(1.0, -1.0), 3.0, ([0, 0], [1, 1]), "ab"])
+@pytest.mark.parametrize(
+    "bounds", [(1.0, -1.0), 3.0, ([0, 0], [1, 1]), "ab", (-math.inf, 1.0)]
+)
 def test_bad_bounds(bounds: Any):
     with raises(InvalidInputError, name="bounds"):
         swinger(MPPI, bounds=bounds).plan(carts())
+
+
+def test_bad_arguments_of_drive():
+    sim, planner = carts(), swinger(MPPI)
+    for given, after_step, name in (
+        ((sim, print, 1.0), None, "planner"),
+        ((sim, planner, 0.0), None, "seconds"),
+        ((sim, planner, 1.0), 3, "after_step"),
+    ):
+        with raises(InvalidInputError, name=name):
+            drive(*given, after_step=after_step)
+    assert float(sim.time.max()) == 0.0
+
+
+def test_a_model_without_actuators_has_nothing_to_plan():
+    model = """<mujoco><worldbody><body><joint name="a"/><geom size=".1"/></body>
+      </worldbody></mujoco>"""
+    sim = Simulation(SceneCfg(entities={"robot": EntityCfg(model=model)}, ground=False))
+    with raises(InvalidInputError, name="target"):
+        MPPI(4, knots=2, cost=lambda s: s.time).plan(sim)
 
 
 def test_a_control_without_a_range_needs_bounds():

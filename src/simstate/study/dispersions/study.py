@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 
 Make: TypeAlias = Callable[..., Simulation]
 """`make(draws, num_envs=…, seed=…, first_world=…)` returns a simulation in its initial
-state. The keywords are those of Simulation; `draws` has values (num_envs, …) by name."""
+state. The keywords are Simulation's; `draws` has values (num_envs, …) by name."""
 Measure: TypeAlias = "Callable[[Any], Tensor] | tuple[Callable[[Any], Tensor], str]"
 """A function of the final simulation that returns (num_envs,), or it and its unit."""
 

@@ -1,8 +1,8 @@
 """Attribution of errors: to simstate, or to the library of the engine.
 
-An engine other than MuJoCo may differ from MuJoCo. If it does, the same state is passed
-to its library directly. If the results agree with ours, the difference is due to the
-library, and the report states so, with the cause as far as contacts show it.
+If an engine differs from MuJoCo, the same state is passed to its library directly. If
+that gives simstate's results, the difference is due to the library. The report then
+states so, with the cause if the contacts differ.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _GEOMS = {
     int(kind.value): name.removeprefix("mjGEOM_").lower()
     for name, kind in mujoco.mjtGeom.__members__.items()
 }
-_TURNED = 0.05
+_MAX_ANGLE = 0.05
 """Angle above which two directions count as different [deg]."""
 
 
@@ -56,7 +56,7 @@ def attributed(sim: Simulation, check: Check) -> Check:
 
 
 def _cause(model: Any, data: Any, bare: BareForward, world: int) -> str:
-    """Describe the difference of a world's contacts."""
+    """Return a description of the differences between a world's contacts."""
     mine = bare.contact_world == world
     geoms = bare.contact_geom[mine]
     theirs = Counter(_kinds(model, pair) for pair in geoms)
@@ -71,15 +71,15 @@ def _cause(model: Any, data: Any, bare: BareForward, world: int) -> str:
     own = _order(data.contact.geom, data.contact.dist)
     frames = bare.contact_frame[mine][order]
     cosines = np.sum(frames * data.contact.frame[own].reshape(-1, 3, 3), axis=2)
-    turns = np.rad2deg(np.arccos(np.clip(cosines, -1.0, 1.0)))
-    for part, angles in (("normal", turns[:, 0]), ("tangents", turns[:, 1])):
-        if angles.size and angles.max() > _TURNED:
+    degrees = np.rad2deg(np.arccos(np.clip(cosines, -1.0, 1.0)))
+    for part, angles in (("normal", degrees[:, 0]), ("tangents", degrees[:, 1])):
+        if angles.size and angles.max() > _MAX_ANGLE:
             kinds = _kinds(model, data.contact.geom[own][angles.argmax()])
             return (
                 f"the {part} of a contact of {kinds} differ{'s' * (part == 'normal')} "
                 f"by {angles.max():.3g}°"
             )
-    return "contacts are the same, and it solves for their forces in float32"
+    return "the contacts are the same; it solves for their forces in float32"
 
 
 def _kinds(model: Any, pair: np.ndarray) -> str:

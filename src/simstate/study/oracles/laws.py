@@ -1,7 +1,7 @@
-"""The laws: what must hold for any model, in any state, on any engine.
+"""Laws: relations that hold for any model, in any state, on any engine.
 
-A law compares what the library says with something that it did not compute: MuJoCo's
-own C functions, finite differences, or the state before a write.
+A law compares values of the library with something that it did not compute: MuJoCo's
+C functions, finite differences, or the state before a write.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ Finding = tuple[str, str, float]
 
 @dataclass(frozen=True)
 class Law:
-    """A law and how exactly it holds in float64 and in float32."""
+    """A law, with its tolerances in float64 and in float32."""
 
     name: str
     find: Callable[[Simulation], Iterator[Finding]]
     native: float
     warp: float | None
-    """None: the law is one of the native engine only."""
+    """None: the law is checked on the native engine only."""
 
     def tolerance(self, sim: Simulation) -> float | None:
-        """The error that is allowed on the simulation's engine."""
+        """Return the tolerance for the simulation's engine."""
         return self.native if sim.dtype == torch.float64 else self.warp
 
 
 def plain_fields(sim: Simulation) -> Iterator[Finding]:
-    """Poses, tendons and joint quantities are MuJoCo's own fields after mj_forward."""
+    """Compare poses, tendons and joint quantities with the fields after mj_forward."""
     reference = Reference(sim)
     for name, entity in sim.scene.items():
         bodies, geoms, sites = (
@@ -85,7 +85,7 @@ def plain_fields(sim: Simulation) -> Iterator[Finding]:
 
 
 def _root_poses(name: str, entity: Entity, reference: Reference) -> Iterator[Finding]:
-    """The root's poses, its heading, and gravity in its axes."""
+    """Compare the root's poses, its heading, and gravity along its axes."""
     if entity.index.base == "none":
         return
     body = entity.index.root_body_id
@@ -109,8 +109,8 @@ def _root_poses(name: str, entity: Entity, reference: Reference) -> Iterator[Fin
             yield name, quantity, relative_error(rotation, axes)
     axes = reference.field("xmat")[:, body].reshape(-1, 3, 3)
     heading = torch.atan2(axes[:, 1, 0], axes[:, 0, 0])
-    turn = _read(entity, "heading_w").to(torch.float64) - heading
-    yield name, "heading_w", relative_error(torch.sin(turn), torch.zeros_like(turn))
+    angle = _read(entity, "heading_w").to(torch.float64) - heading
+    yield name, "heading_w", relative_error(torch.sin(angle), torch.zeros_like(angle))
     model: Any = worlds_of(entity).model
     off = model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY.value
     gravity = np.zeros(3) if off else np.array(model.opt.gravity)
@@ -123,7 +123,7 @@ def _root_poses(name: str, entity: Entity, reference: Reference) -> Iterator[Fin
 
 
 def _parameters(name: str, entity: Entity) -> Iterator[Finding]:
-    """Masses, inertias and limits are the compiled model's."""
+    """Compare masses, inertias and limits with those of the compiled model."""
     model: Any = worlds_of(entity).model
     bodies, joints = list(entity.index.bodies.ids), list(entity.index.joints.ids)
     limits = np.array(model.jnt_range[joints])
@@ -135,7 +135,7 @@ def _parameters(name: str, entity: Entity) -> Iterator[Finding]:
     ):
         value = _read(entity, quantity).to(torch.float64)
         expected = torch.as_tensor(np.array(array)).expand_as(value)
-        same = torch.isinf(value) & (value == expected)  # ∞ − ∞ tells nothing
+        same = torch.isinf(value) & (value == expected)  # ∞ − ∞ is NaN
         zero = torch.zeros_like(value)
         error = relative_error(
             torch.where(same, zero, value), torch.where(same, zero, expected)
@@ -144,10 +144,10 @@ def _parameters(name: str, entity: Entity) -> Iterator[Finding]:
 
 
 def forces(sim: Simulation) -> Iterator[Finding]:
-    """After a forward pass, forces and accelerations are MuJoCo's.
+    """Compare forces and accelerations with MuJoCo's after a forward pass.
 
-    Accelerations are compared as the forces M·q̈ that they stand for: light links far
-    out on heavy ones make M ill-conditioned, which is not an error of the engine's.
+    Accelerations are compared as the forces M·q̈. Light links at the ends of heavy ones
+    make M ill-conditioned, so equal forces may have different accelerations.
     """
     reference = Reference(sim)
     sim.forward()
@@ -167,7 +167,7 @@ def forces(sim: Simulation) -> Iterator[Finding]:
 
 
 def applied_wrenches(sim: Simulation) -> Iterator[Finding]:
-    """qfrc_external is what mj_applyFT makes of the wrenches on all bodies."""
+    """Compare qfrc_external with the result of mj_applyFT for all bodies."""
     expected = Reference(sim).applied_wrenches()
     for name, entity in sim.scene.items():
         value = entity.data.qfrc_external
@@ -176,7 +176,7 @@ def applied_wrenches(sim: Simulation) -> Iterator[Finding]:
 
 
 def object_velocity(sim: Simulation) -> Iterator[Finding]:
-    """Every velocity is the one that mj_objectVelocity gives."""
+    """Compare all velocities with mj_objectVelocity."""
     reference = Reference(sim)
     for name, entity in sim.scene.items():
         for frame, kind in FRAMES.items():
@@ -193,7 +193,7 @@ def object_velocity(sim: Simulation) -> Iterator[Finding]:
 def _root_velocities(
     name: str, entity: Entity, reference: Reference
 ) -> Iterator[Finding]:
-    """The root's velocities, in world and in root link's axes."""
+    """Compare the root's velocities, along world axes and the root link's axes."""
     if entity.index.base == "none":
         return
     root = (entity.index.root_body_id,)
@@ -211,7 +211,7 @@ def _root_velocities(
 
 
 def jacobian_velocity(sim: Simulation) -> Iterator[Finding]:
-    """J·q̇ by mj_jac at each point is the point's velocity."""
+    """Compare the velocity of each point with J·q̇ by mj_jac."""
     reference = Reference(sim)
     model: Any = sim.model
     for name, entity in sim.scene.items():
@@ -225,15 +225,12 @@ def jacobian_velocity(sim: Simulation) -> Iterator[Finding]:
             points = _read(entity, f"{frame}_pos_w")
             expected = reference.jacobian_velocity(points, bodies)
             vel = _read(entity, f"{frame}_vel_w")
-            yield (
-                name,
-                f"{frame}_vel_w",
-                relative_error(vel, expected.reshape(vel.shape)),
-            )
+            error = relative_error(vel, expected.reshape(vel.shape))
+            yield name, f"{frame}_vel_w", error
 
 
 def object_acceleration(sim: Simulation) -> Iterator[Finding]:
-    """Body accelerations are mj_objectAcceleration's, for the engine's own qacc."""
+    """Compare body accelerations with mj_objectAcceleration for the engine's qacc."""
     reference = Reference(sim)
     qacc = worlds_of(sim).acceleration_now()
     for name, entity in sim.scene.items():
@@ -247,7 +244,7 @@ def object_acceleration(sim: Simulation) -> Iterator[Finding]:
 
 
 def pose_differences(sim: Simulation) -> Iterator[Finding]:
-    """The change of every pose over a short time, at constant q̇, is its velocity."""
+    """Compare velocities with differences of poses over a short time at constant q̇."""
     h = 1e-6 if sim.dtype == torch.float64 else 2e-3
     names = [f"{frame}_vel_w" for frame in FRAMES] + ["tendon_vel"]
     velocities = _read_all(sim, names)
@@ -272,7 +269,7 @@ def pose_differences(sim: Simulation) -> Iterator[Finding]:
 
 
 def velocity_differences(sim: Simulation) -> Iterator[Finding]:
-    """The change of body velocities over a short time is their acceleration."""
+    """Compare accelerations with differences of velocities over a short time."""
     h = 1e-6 if sim.dtype == torch.float64 else 2e-3
     names = [f"{f}_acc_w" for f in ("body_link", "body_com")]
     accelerations = _read_all(sim, names)
@@ -292,7 +289,7 @@ def velocity_differences(sim: Simulation) -> Iterator[Finding]:
 
 
 def read_write(sim: Simulation) -> Iterator[Finding]:
-    """Writing back what was read leaves the state as it was."""
+    """Check that writing a quantity that was read leaves the state unchanged."""
     for name, entity in sim.scene.items():
         for quantity, write in writers(entity).items():
             before = sim.state.clone()
@@ -304,7 +301,7 @@ def read_write(sim: Simulation) -> Iterator[Finding]:
 
 
 def writers(entity: Entity) -> dict[str, Callable[[Tensor], None]]:
-    """Return the function that writes back each writable quantity of an entity."""
+    """Return the writer of each writable quantity of an entity."""
     index = entity.index
     found: dict[str, Callable[[Tensor], None]] = {}
     if index.base in ("free", "mocap"):
@@ -369,7 +366,7 @@ LAWS = (
     Law("Δvelocity/Δt = acceleration", velocity_differences, 1e-7, 5e-3),
     Law("write what was read: same state", read_write, 1e-12, 1e-5),
 )
-"""The laws that hold in a single state, in the order in which they are checked."""
+"""Laws of a single state, in the order in which they are checked."""
 
 
 def _read(entity: Entity, quantity: str) -> Tensor:
@@ -377,7 +374,7 @@ def _read(entity: Entity, quantity: str) -> Tensor:
 
 
 def _read_all(sim: Simulation, names: list[str]) -> dict[tuple[str, str], Tensor]:
-    """Copies of some quantities of all entities, in float64."""
+    """Return copies of quantities of all entities, in float64."""
     return {
         (name, quantity): _read(entity, quantity).to(torch.float64, copy=True)
         for name, entity in sim.scene.items()

@@ -1,7 +1,7 @@
-"""Pinocchio's reading of a URDF, against the model that MuJoCo makes of the file.
+"""Comparison of URDF models with Pinocchio.
 
-Masses, first moments and inertias of what each joint carries, joint axes and limits are
-compared by the names of joints.
+For each joint, by name: mass, first moment and inertia of the bodies fixed to its child
+link, axis and limits.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _SCALAR = (mujoco.mjtJoint.mjJNT_SLIDE.value, mujoco.mjtJoint.mjJNT_HINGE.value)
 def pinocchio_findings(
     entity: str, source: ModelSource, model: mujoco.MjModel
 ) -> list[Check] | str:
-    """Return the checks of an entity that is a URDF; none for other models.
+    """Return the checks of an entity whose model is a URDF; none for other models.
 
-    Without Pinocchio, returns a sentence that names the missing package.
+    If Pinocchio is not installed, return a sentence that names the package.
     """
     text = _text(source)
     if not is_urdf(text):
@@ -55,7 +55,7 @@ def _text(source: ModelSource) -> str:
 
 def _checks(entity: str, pin: Any, theirs: Any, model: Any) -> Iterator[Check]:
     data = mujoco.MjData(model)
-    data.qpos[:] = 0.0  # a URDF's joints are at zero in its drawing
+    data.qpos[:] = 0.0  # the frames of a URDF are those of its zero configuration
     mujoco.mj_kinematics(model, data)
     worst = dict.fromkeys(("mass", "first_moment", "inertia", "axis", "limits"), 0.0)
     names = [str(name) for name in theirs.names][1:]
@@ -87,17 +87,17 @@ def _checks(entity: str, pin: Any, theirs: Any, model: Any) -> Iterator[Check]:
 def _carried_inertia(
     model: Any, data: Any, body: int
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return mass, first moment and inertia of all that is fixed to a body.
+    """Return mass, first moment and inertia of a body and the bodies fixed to it.
 
-    Both are about the body's origin, along its axes.
+    Moment and inertia are about the body's origin, along its axes.
     """
     axes = data.xmat[body].reshape(3, 3)
     mass, moment, inertia = 0.0, np.zeros(3), np.zeros((3, 3))
     for part in np.flatnonzero(model.body_weldid == model.body_weldid[body]):
         own = data.xmat[part].reshape(3, 3)
-        turn = np.zeros(9)
-        mujoco.mju_quat2Mat(turn, model.body_iquat[part])
-        principal = axes.T @ own @ turn.reshape(3, 3)
+        iframe = np.zeros(9)
+        mujoco.mju_quat2Mat(iframe, model.body_iquat[part])
+        principal = axes.T @ own @ iframe.reshape(3, 3)
         com_w = data.xpos[part] + own @ model.body_ipos[part]
         com = axes.T @ (com_w - data.xpos[body])
         weight = float(model.body_mass[part])
@@ -109,7 +109,7 @@ def _carried_inertia(
 
 
 def _about(inertia: np.ndarray, mass: float, com: np.ndarray) -> np.ndarray:
-    """Return an inertia about the COM about the origin (parallel axes)."""
+    """Return an inertia about the origin from that about the COM (parallel axes)."""
     return inertia + mass * (com @ com * np.eye(3) - np.outer(com, com))
 
 

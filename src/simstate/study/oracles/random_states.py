@@ -13,7 +13,7 @@ from simstate.simulation import Simulation
 
 
 def randomize(sim: Simulation, seed: int) -> None:
-    """Put every world into a random state with random velocities and inputs."""
+    """Write a random state with random velocities and inputs into every world."""
     rng = np.random.default_rng(seed)
     model = sim.model
     for world in range(sim.num_envs):
@@ -30,7 +30,10 @@ def randomize(sim: Simulation, seed: int) -> None:
 
 
 def moved(sim: Simulation, qvel: Tensor, duration: float) -> Tensor:
-    """qpos after `duration` at constant qvel, by mj_integratePos; (num_envs, nq)."""
+    """Return qpos after `duration` [s] at constant qvel, by mj_integratePos.
+
+    Its shape is (num_envs, nq).
+    """
     qpos = sim.data.qpos.to(torch.float64).cpu().numpy().copy()
     rates = qvel.to(torch.float64).cpu().numpy()
     for world in range(sim.num_envs):
@@ -48,8 +51,8 @@ def _random_joint(
         quat = rng.normal(size=4)
         values = quat / np.linalg.norm(quat)
         if kind == mujoco.mjtJoint.mjJNT_FREE.value:
-            place = rng.uniform([-1.0, -1.0, 1.0], [1.0, 1.0, 3.0])
-            values = np.concatenate([place, values])
+            pos = rng.uniform([-1.0, -1.0, 1.0], [1.0, 1.0, 3.0])
+            values = np.concatenate([pos, values])
     elif model.jnt_limited[joint]:
         low, high = model.jnt_range[joint]
         values = rng.uniform(low, high, size=1)
@@ -59,7 +62,7 @@ def _random_joint(
 
 
 def _random_controls(sim: Simulation, rng: np.random.Generator) -> Tensor:
-    """Controls within their ranges where there are any, else around zero."""
+    """Return controls within their ranges, or within −1 … 1 where there are none."""
     model: Any = sim.model
     low, high = model.actuator_ctrlrange.T.copy()
     free = low >= high

@@ -1,4 +1,4 @@
-"""The reference: plain MuJoCo, one world after the other, by its own C functions."""
+"""Reference values: MuJoCo's C functions, applied to one world after the other."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FRAMES: dict[str, Any] = {
 
 
 class Reference:
-    """One MjData per world, in the simulation's present state, after mj_forward."""
+    """One MjData per world, in the simulation's current state, after mj_forward."""
 
     def __init__(self, sim: Simulation) -> None:
         self.model = sim.model
@@ -39,19 +39,19 @@ class Reference:
             mujoco.mj_forward(self.model, data)
 
     def field(self, name: str) -> Tensor:
-        """A field of MjData in all worlds; shape (num_envs, …)."""
+        """Return a field of MjData in all worlds; shape (num_envs, …)."""
         return self._stack(lambda data: np.array(getattr(data, name)))
 
     def velocity(self, kind: Any, ids: tuple[int, ...]) -> Tensor:
-        """Linear then angular velocity by mj_objectVelocity; (num_envs, n, 6)."""
+        """Return linear, then angular velocity by mj_objectVelocity; (…, n, 6)."""
         return self._six(mujoco.mj_objectVelocity, kind, ids)
 
     def acceleration(self, kind: Any, ids: tuple[int, ...], qacc: Tensor) -> Tensor:
-        """Linear then angular acceleration by mj_objectAcceleration; (num_envs, n, 6).
+        """Return linear, then angular accelerations of bodies; shape (num_envs, n, 6).
 
-        For the given qacc, of bodies. MuJoCo's has gravity taken off, as an
-        accelerometer would (before 4.0 not for bodies that no dof moves); here it is
-        put back, which leaves the derivative of the velocity.
+        They are those of mj_objectAcceleration for the given qacc. MuJoCo subtracts
+        gravity, as an accelerometer does (before 4.0 not for bodies without moving
+        dofs); it is added here, which leaves the derivative of the velocity.
         """
         for data, row in zip(self.datas, qacc.to(torch.float64).cpu(), strict=True):
             data.qacc[:] = row.numpy()
@@ -59,15 +59,15 @@ class Reference:
         result = self._six(mujoco.mj_objectAcceleration, kind, ids)
         off = mujoco.mjtDisableBit.mjDSBL_GRAVITY.value
         if not self.model.opt.disableflags & off:
-            felt = torch.as_tensor(moved_by(self.model, ids).any(axis=1))
+            subtracted = torch.as_tensor(moved_by(self.model, ids).any(axis=1))
             if mujoco.mj_version() >= 4000000:
-                felt[:] = True
+                subtracted[:] = True
             gravity = torch.as_tensor(np.array(self.model.opt.gravity))
-            result[..., :3] += felt[:, None] * gravity
+            result[..., :3] += subtracted[:, None] * gravity
         return result
 
     def jacobian_velocity(self, points: Tensor, bodies: list[int]) -> Tensor:
-        """J·q̇ at world points on bodies, by mj_jac; shape (num_envs, n, 6)."""
+        """Return J·q̇ at world points on bodies by mj_jac; shape (num_envs, n, 6)."""
 
         def world(data: Any, at: np.ndarray) -> np.ndarray:
             out = np.zeros((len(bodies), 6))
@@ -77,12 +77,12 @@ class Reference:
                 out[k] = np.concatenate([lin @ data.qvel, ang @ data.qvel])
             return out
 
-        places = points.to(torch.float64).cpu().numpy()
-        rows = [world(data, at) for data, at in zip(self.datas, places, strict=True)]
+        pos_w = points.to(torch.float64).cpu().numpy()
+        rows = [world(data, at) for data, at in zip(self.datas, pos_w, strict=True)]
         return torch.as_tensor(np.array(rows))
 
     def times_mass_matrix(self, qacc: Tensor) -> Tensor:
-        """M·q̈ by mj_mulM; shape (num_envs, nv)."""
+        """Return M·q̈ by mj_mulM; shape (num_envs, nv)."""
         forces = np.zeros((len(self.datas), self.model.nv))
         for data, row, force in zip(self.datas, qacc, forces, strict=True):
             acc = row.to(torch.float64).cpu().numpy()
@@ -90,7 +90,7 @@ class Reference:
         return torch.as_tensor(forces)
 
     def applied_wrenches(self) -> Tensor:
-        """Jᵀ·xfrc_applied by mj_applyFT at the bodies' COMs; shape (num_envs, nv)."""
+        """Return Jᵀ·xfrc_applied by mj_applyFT at the COMs; shape (num_envs, nv)."""
 
         def world(data: Any) -> np.ndarray:
             force = np.zeros(self.model.nv)
@@ -104,7 +104,7 @@ class Reference:
         return self._stack(world)
 
     def _six(self, function: Any, kind: Any, ids: tuple[int, ...]) -> Tensor:
-        """(angular, linear) of MuJoCo's function, world axes, as (linear, angular)."""
+        """Return MuJoCo's (angular, linear) vectors along world axes, swapped."""
 
         def world(data: Any) -> np.ndarray:
             out = np.zeros((len(ids), 6))
@@ -121,7 +121,7 @@ class Reference:
 
 
 def frame_ids(entity: Entity, frame: str) -> tuple[int, ...]:
-    """The model's ids of the elements in a family of frames."""
+    """Return the model's ids of the elements in a family of frames."""
     if frame == "geom":
         return entity.index.geoms.ids
     if frame == "site":

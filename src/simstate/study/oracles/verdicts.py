@@ -12,16 +12,16 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Check:
-    """One law for one quantity: its worst error over all worlds, and the verdict."""
+    """The largest error of one quantity under one law, over all worlds."""
 
     law: str
     entity: str
     quantity: str
     error: float
-    """Largest difference, relative to the largest value or to 1; NaN has failed."""
+    """Largest difference, relative to the largest value or to 1; NaN is a failure."""
     tolerance: float
     note: str = ""
-    """Remark, such as that a difference is another library's."""
+    """Remark, such as that a difference is due to the library of the engine."""
 
     @property
     def passed(self) -> bool:
@@ -50,12 +50,12 @@ class Report:
 
     @property
     def notes(self) -> list[str]:
-        """Remarks on passed checks and on laws that were not checked, each once."""
+        """Notes of the checks and reasons for laws not checked, without duplicates."""
         noted = [check.note for check in self.checks if check.note]
         return list(dict.fromkeys([*noted, *self.unchecked]))
 
     def worst(self) -> list[Check]:
-        """For each law the check that came nearest to its tolerance, or passed it."""
+        """Return the check of each law with the largest ratio of error to tolerance."""
         worst: dict[str, Check] = {}
         for check in self.checks:
             known = worst.get(check.law)
@@ -64,7 +64,7 @@ class Report:
         return list(worst.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain data, for JSON."""
+        """Return the report as data for JSON."""
         lines = [{**asdict(check), "passed": check.passed} for check in self.checks]
         return {"engine": self.engine, "passed": self.passed, "checks": lines}
 
@@ -84,7 +84,7 @@ def relative_error(value: Tensor, reference: Tensor) -> float:
 
 
 def _strain(check: Check) -> float:
-    """Return the ratio of error to tolerance; NaN sorts first."""
+    """Return the ratio of error to tolerance; infinite for NaN."""
     if check.error != check.error:
         return float("inf")
     return check.error / check.tolerance if check.tolerance else check.error

@@ -1,7 +1,7 @@
 """Planners: controls that lower a cost, found by running futures of the worlds.
 
-A planner has one method, `plan(sim or env) -> controls`, which leaves the worlds
-untouched. The cost is a function of the simulation, or minus the reward of a task.
+A planner has one method, `plan(sim or env) -> controls`, which does not change the
+worlds. The cost is a function of the simulation, or minus the reward of a task.
 """
 
 from simstate.study.planners.cem import CEM

@@ -4,10 +4,10 @@ Rubinstein, "The Cross-Entropy Method for Combinatorial and Continuous Optimizat
 1999; as a planner, Chua et al., 2018.
 
 1. Shift the last plan by the time that has passed: the mean. The spread is `noise`.
-2. Draw K − 1 candidates from the Gaussian, brought into the bounds; candidate 0 is the
+2. Draw K − 1 candidates from the Gaussian, clipped to the bounds; candidate 0 is the
    mean. Run the future of each.
-3. Mean and spread become those of the `elites` candidates of least cost, the spread at
-   least `least_spread` of the one that it started with.
+3. Mean and spread become those of the `elites` candidates of least cost. The spread is
+   limited below to `least_spread` times its previous value.
 4. Repeat 2 and 3 `iterations` times; the plan is the mean.
 """
 
@@ -27,10 +27,10 @@ class CEM(SamplingPlanner):
 
     Args:
         horizon: number of controls of a plan.
-        elites: number of samples that the Gaussian is fitted to; None: an eighth.
-        least_spread: lower limit of the spread, as a share of `noise`.
-        iterations: times that it is fitted.
-        options: those of `SamplingPlanner`.
+        elites: number of samples to which the Gaussian is fitted; None: an eighth.
+        least_spread: lower limit of the ratio of the spread to the one before a fit.
+        iterations: number of fits.
+        options: options of `SamplingPlanner`.
     """
 
     def __init__(

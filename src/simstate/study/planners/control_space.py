@@ -34,14 +34,20 @@ class ControlSpace:
         self.step_dt: float = target.step_dt if self.is_env else sim.timestep
         """Time between two controls [s]."""
         if not self.width:
-            raise InvalidInputError("There is nothing to plan: no actuator, no action.")
+            raise InvalidInputError(
+                "There are no controls to plan: add actuators to the model, or actions "
+                "to the task.",
+                name="target",
+            )
         low, high = self._ranges(target) if bounds is None else self._given(bounds)
         shape = (self.num_envs, self.width)
         self.low, self.high = low.expand(shape), high.expand(shape)
         """Minimum and maximum controls; float64, shape (num_envs, width) each."""
-        if not bool((self.low < self.high).all()):
+        if not bool(((self.low < self.high) & (self.high - self.low).isfinite()).all()):
             raise InvalidInputError(
-                "bounds must be (low, high) with low < high.", name="bounds"
+                "bounds must be finite with low < high, got "
+                f"{low.tolist()} and {high.tolist()}.",
+                name="bounds",
             )
 
     def _ranges(self, target: Any) -> tuple[Tensor, Tensor]:
@@ -80,7 +86,7 @@ class ControlSpace:
         return low, high
 
     def now(self, target: Any) -> Tensor:
-        """Return the controls that act now; float64, (num_envs, width)."""
+        """Return the current controls; float64, (num_envs, width)."""
         if self.is_env:
             return target.action.double()
         return worlds_of(sim_of(target)).engine.field("ctrl").double()

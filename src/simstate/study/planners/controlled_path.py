@@ -20,12 +20,12 @@ from simstate.study.tangent_state import StateVector
 Residual: TypeAlias = Callable[[Any], Tensor]
 """`residual(sim)` after a control; shape (num_envs, m)."""
 _SHARES = (1.0, 0.5, 0.25, 0.125, 0.0625, 0.03, 0.01, 0.003)
-"""The shares of a change of controls that are tried."""
+"""Fractions of a change of controls that are tried."""
 
 
 @dataclass(frozen=True)
 class ControlledPath:
-    """Controls of each world, and the states that they pass."""
+    """Controls of each world, and the states that they lead through."""
 
     controls: Tensor
     """Shape (N, H, nu)."""
@@ -37,7 +37,7 @@ class ControlledPath:
     """½ Σ ‖r‖², infinite where it diverged; (N,)."""
 
     def where(self, mask: Tensor, other: ControlledPath) -> ControlledPath:
-        """Return the other one in some worlds; `mask` has shape (N,)."""
+        """Return `other` where `mask` is True, and this path elsewhere; (N,)."""
         pairs = [(getattr(self, x.name), getattr(other, x.name)) for x in fields(self)]
         return ControlledPath(
             *(
@@ -51,7 +51,7 @@ class Shooting:
     """Runs controls with feedback in scratch worlds, and differentiates them.
 
     Args:
-        target: the simulation, whose worlds are untouched.
+        target: the simulation, whose worlds do not change.
         residual: a function of the simulation.
         hold: time steps for which each control is held.
         make: builds scratch worlds; see `study.futures`.
@@ -83,10 +83,10 @@ class Shooting:
 
         Args:
             controls: shape (N, H, nu).
-            space: their bounds.
-            before: the trajectory that the feedback refers to; None: no change.
-            change: of the controls, of which shares are tried; (N, H, nu).
-            feedback: of displacements of the state; (N, H, nu, nx).
+            space: bounds of the controls.
+            before: the path to which the feedback refers; None: no change.
+            change: change of the controls, of which fractions are tried; (N, H, nu).
+            feedback: gains on displacements of the state; (N, H, nu, nx).
         """
         tries = 1 if before is None else len(_SHARES)
         host = self._branched(tries)
@@ -117,13 +117,11 @@ class Shooting:
         best = (
             cost.reshape(-1, tries).argmin(dim=1) + torch.arange(self._worlds) * tries
         )
-        whole = ControlledPath(applied, torch.stack(states, dim=1), residual, cost)
-        return ControlledPath(
-            **{field.name: getattr(whole, field.name)[best] for field in fields(whole)}
-        )
+        path = applied, torch.stack(states, dim=1), residual, cost
+        return ControlledPath(*(values[best] for values in path))
 
     def derivatives(self, at: ControlledPath) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return A, B, r_x and r_u along a trajectory; shape (N, H, rows, columns)."""
+        """Return A, B, r_x and r_u along a path; shape (N, H, rows, columns)."""
         count, horizon, _ = at.controls.shape
         host = self._branched(horizon)
         host.write_state(at.states.flatten(0, 1))
@@ -155,7 +153,7 @@ class Shooting:
         return host
 
     def _moved(self, vector: StateVector, base: Tensor) -> Tensor:
-        """Return the displacement of the current state from rows; (rows, nx)."""
+        """Return the displacement of the current state from `base`; (rows, nx)."""
         before = scratch.split_state(vector.sim, base)
         start = (before["qpos"], before["qvel"], before["act"])
         return vector.difference(vector.read(), start)

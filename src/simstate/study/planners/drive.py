@@ -1,4 +1,4 @@
-"""drive: worlds that follow a planner, which plans again as they move."""
+"""drive: step worlds under the controls of a planner, which plans repeatedly."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from simstate.base.checks import number, whole_number
+from simstate.base.checks import check_called_as, number, whole_number
 from simstate.study.scratch_worlds import is_env, sim_of
 
 
@@ -20,7 +20,7 @@ class Planner(Protocol):
     """Time steps for which a simulation holds each control."""
 
     def plan(self, target: Any) -> Tensor:
-        """Return controls of each world; the worlds are untouched.
+        """Return controls of each world; the worlds are unchanged.
 
         Shape (num_envs, steps, nu) of a simulation, one for each time step, or
         (num_envs, steps, action_dim) of an environment.
@@ -53,8 +53,12 @@ def drive(
         planner: plans from the current state of each world.
         seconds: simulated time [s].
         replan: number of controls that are applied before the next plan.
-        after_step: called after each control.
+        after_step: called without arguments after each control.
     """
+    plan = getattr(planner, "plan", None)
+    check_called_as("planner.plan", plan, "target", name="planner")
+    if after_step is not None:
+        check_called_as("after_step", after_step, name="after_step")
     number("seconds", seconds, more_than=0, unit="s")
     whole_number("replan", replan, 1)
     sim, is_task = sim_of(target), is_env(target)

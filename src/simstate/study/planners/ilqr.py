@@ -8,9 +8,9 @@ search and the damping of Tassa et al., 2012. The cost is ½ Σ ‖r‖² over t
 3. Backward, from V = 0: with Q_x = r_xᵀr + AᵀV_x, Q_uu = r_uᵀr_u + BᵀV_xx B + μ I and
    so on (Gauss-Newton: without derivatives of second order), the change of the controls
    is k = −Q_uu⁻¹ Q_u and the feedback K = −Q_uu⁻¹ Q_ux.
-4. Forward: run the futures u + α k + K (x − x_before), brought into the bounds, for
-   α = 1, ½, ¼, … at once, and take the best. If none is better, μ grows tenfold, else
-   it shrinks to a third.
+4. Forward: run the futures u + α k + K (x − x_before), clipped to the bounds, for
+   α = 1, ½, ¼, … at once, and take the best. If none is better, multiply μ by 10,
+   else divide it by 3.
 5. Repeat 2 to 4 `iterations` times.
 """
 
@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from simstate.base.checks import number, whole_number
+from simstate.base.checks import check_called_as, number, whole_number
 from simstate.base.errors import InvalidInputError
 from simstate.study.planners.control_space import Bounds, ControlSpace
 from simstate.study.planners.controlled_path import ControlledPath, Residual, Shooting
@@ -32,19 +32,19 @@ _linalg: Any = torch.linalg
 
 
 class iLQR:  # noqa: N801 - the name in the literature
-    """Improves controls by local quadratic models, in each world by itself.
+    """Improves controls by local quadratic models, separately in each world.
 
-    It is for simulations whose cost is smooth: use a sampling planner for contacts that
-    come and go, and for environments.
+    It is for simulations with a smooth cost: use a sampling planner for intermittent
+    contacts and for environments.
 
     Args:
         horizon: number of controls of a plan.
-        residual: a function of the simulation after each control, (num_envs, m), half
-            of whose squared norm is the cost; it may read `sim.data.ctrl`.
+        residual: `residual(sim)` after each control, (num_envs, m); the cost is half
+            the sum of its squares. It may read `sim.data.ctrl`.
         hold: time steps for which each control is held.
-        iterations: steps of the optimisation for each plan.
+        iterations: number of optimisation steps for each plan.
         damping: μ at the start of a plan.
-        bounds: least and greatest controls; None: the actuators' ranges.
+        bounds: minimum and maximum controls; None: the actuators' ranges.
         make: builds scratch worlds, which simulations with force models, events or
             tasks need; see `study.futures`. Processes are not supported.
     """
@@ -64,11 +64,7 @@ class iLQR:  # noqa: N801 - the name in the literature
         self.hold = whole_number("hold", hold, 1)
         self.iterations = whole_number("iterations", iterations, 1)
         self.damping = number("damping", damping, more_than=0)
-        if not callable(residual):
-            raise InvalidInputError(
-                f"residual must be a function of the simulation, got {residual!r}.",
-                name="residual",
-            )
+        check_called_as("residual", residual, "sim", name="residual")
         self.residual, self.bounds, self.make = residual, bounds, make
         self.best: Tensor | None = None
         """Cost of the last plan in each world; (num_envs,)."""
@@ -76,7 +72,7 @@ class iLQR:  # noqa: N801 - the name in the literature
         self._time: Tensor | None = None
 
     def plan(self, target: Any) -> Tensor:
-        """Return controls of each world that lower the cost; the worlds are untouched.
+        """Return controls of each world that lower the cost; the worlds are unchanged.
 
         One control per time step; shape (num_envs, horizon × hold, nu).
         """
@@ -104,11 +100,11 @@ class iLQR:  # noqa: N801 - the name in the literature
         return found.controls.repeat_interleave(self.hold, dim=1)
 
     def reset(self) -> None:
-        """Forget the last plan: the next one starts with the controls that act."""
+        """Discard the last plan: the next one starts with the current controls."""
         self._controls = self._time = self.best = None
 
     def _shifted(self, target: Any, space: ControlSpace) -> Tensor:
-        """Return the last plan as seen from now; shape (N, horizon, nu)."""
+        """Return the last plan, shifted to the current time; (N, horizon, nu)."""
         start = space.now(target)[:, None].expand(-1, self.horizon, -1)
         last = self._controls
         if last is None or self._time is None or last.shape != start.shape:

@@ -3,12 +3,13 @@
 Williams et al., "Information Theoretic MPC for Model-Based Reinforcement Learning",
 2017, with knots of a spline in place of controls.
 
-1. Shift the last plan by the time that has passed: the mean.
-2. Draw K − 1 candidates: mean plus Gaussian noise, brought into the bounds; candidate 0
+1. Shift the last plan by the elapsed time: the mean.
+2. Draw K − 1 candidates: mean plus Gaussian noise, clipped to the bounds. Candidate 0
    is the mean.
 3. Run the future of each. Its cost S gives the weight w = exp(−(S − S_min) / λ), with
-   λ = temperature · (mean of S − S_min) over the futures that did not diverge: scaling
-   or shifting the cost changes nothing. Futures that diverge have the weight 0.
+   λ = temperature · (mean of S − S_min) over the futures that did not diverge. The
+   weights do not depend on the scale or an offset of the cost; diverged futures have
+   the weight 0.
 4. The plan is Σ w · knots / Σ w.
 """
 
@@ -28,9 +29,9 @@ class MPPI(SamplingPlanner):
 
     Args:
         horizon: number of controls of a plan.
-        temperature: of the weights, relative to the spread of the costs: small values
-            approach the best sample.
-        options: those of `SamplingPlanner`.
+        temperature: temperature of the weights, relative to the spread of the costs;
+            with small values the plan approaches the best sample.
+        options: options of `SamplingPlanner`.
     """
 
     def __init__(

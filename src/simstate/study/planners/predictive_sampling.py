@@ -2,8 +2,8 @@
 
 Howell et al., "Predictive Sampling: Real-time Behaviour Synthesis with MuJoCo", 2022.
 
-1. Shift the last plan by the time that has passed: the nominal knots.
-2. Draw K − 1 candidates: nominal knots plus Gaussian noise, brought into the bounds.
+1. Shift the last plan by the elapsed time: the nominal knots.
+2. Draw K − 1 candidates: nominal knots plus Gaussian noise, clipped to the bounds.
    The nominal knots are candidate 0.
 3. Run the future of each; the plan is the candidate of least cost.
 """

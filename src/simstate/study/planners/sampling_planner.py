@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.base.checks import number, one_of, whole_number
+from simstate.base.checks import check_called_as, number, one_of, whole_number
 from simstate.base.errors import InvalidInputError
 from simstate.study.future_worlds import Cost, futures
 from simstate.study.planners.control_space import Bounds, ControlSpace
@@ -20,24 +20,24 @@ from simstate.study.scratch_worlds import Make, first_world, sim_of
 class SamplingPlanner(ABC):
     """Draws controls as splines around the best known ones and compares their costs.
 
-    Each world has its own plan. The plan is the start of the next one: it is shifted by
-    the time that has passed since. Where a world was reset, it starts again with the
-    controls that act there. Noise is drawn for each world from `[seed, decision,
-    world]`, so that a plan does not depend on the other worlds.
+    Each world has a separate plan, which is shifted by the elapsed time and then the
+    start of the next one. A world that was reset starts with its current controls. The
+    noise of a world is seeded with `[seed, decision, iteration, world]`, so that a plan
+    does not depend on the other worlds.
 
     Args:
         horizon: number of controls of a plan.
         cost: a function of the simulation, (num_envs,), whose sum over the horizon is
             minimised; None: minus the reward of an environment.
-        samples: futures of each world in each iteration.
+        samples: number of futures of each world in each iteration.
         knots: number of points of the spline.
         hold: time steps for which a simulation holds each control; 1 for environments.
-        noise: standard deviation of the knots, as a share of half the control range.
-        iterations: times that futures are run for one plan.
-        interpolation: the kind of spline between the knots.
-        bounds: least and greatest controls; None: the actuators' ranges, of an
-            environment −1 and 1.
-        seed: of all noise.
+        noise: standard deviation of the knots, as a fraction of half the control range.
+        iterations: number of times that futures are run for one plan.
+        interpolation: kind of spline between the knots.
+        bounds: minimum and maximum controls; None: the actuators' ranges, or −1 and 1
+            for an environment.
+        seed: seed of all noise.
         make: builds scratch worlds; see `study.futures`.
     """
 
@@ -64,12 +64,14 @@ class SamplingPlanner(ABC):
         self.iterations = whole_number("iterations", iterations, 1)
         one_of("interpolation", interpolation, ("zero", "linear", "cubic"))
         self.interpolation: Interpolation = interpolation
+        if cost is not None:
+            check_called_as("cost", cost, "sim", name="cost")
         self.cost, self.bounds, self.make = cost, bounds, make
         self.seed = whole_number("seed", seed, 0)
         self.decision = 0
-        """Number of plans that were made; the next one draws with it."""
+        """Number of plans so far, which is part of the seed of the next one."""
         self.best: Tensor | None = None
-        """Least cost among the last futures of each world; (num_envs,)."""
+        """Minimum cost of the last futures of each world; (num_envs,)."""
         self._mean: Tensor | None = None
         self._time: Tensor | None = None
         spacing = max(1, self.knots - 1) / max(1, self.horizon - 1)
@@ -86,15 +88,15 @@ class SamplingPlanner(ABC):
         Args:
             knots: the sampled knots; shape (N, K, knots, width). The first sample is
                 the mean that they were drawn around.
-            cost: of each; infinite where a future diverged; shape (N, K).
-            spread: standard deviation they were drawn with; (N, knots, width).
+            cost: their costs; infinite where a future diverged; shape (N, K).
+            spread: standard deviation of the samples; (N, knots, width).
 
         Returns:
             mean and spread; shape (N, knots, width) each.
         """
 
     def plan(self, target: Any) -> Tensor:
-        """Return controls of each world that lower the cost; the worlds are untouched.
+        """Return controls of each world that lower the cost; the worlds are unchanged.
 
         Returns:
             one control per time step of a simulation, (num_envs, horizon × hold, nu),
@@ -123,19 +125,19 @@ class SamplingPlanner(ABC):
             )
             self.best = found.cost.amin(dim=1)
             new, spread = self.update(knots, found.cost, spread)
-            alive = self.best.isfinite()[:, None, None]  # else all futures diverged
-            mean = torch.where(alive, new, mean).clamp(low, high)
+            is_usable = self.best.isfinite()[:, None, None]  # else all futures diverged
+            mean = torch.where(is_usable, new, mean).clamp(low, high)
         self.decision += 1
         self._mean, self._time = mean, sim_of(target).time.double().clone()
         return (weights @ mean).repeat_interleave(hold, dim=1)
 
     def reset(self) -> None:
-        """Forget the last plan: the next one starts with the controls that act."""
+        """Discard the last plan: the next one starts with the current controls."""
         self._mean = self._time = self.best = None
         self.decision = 0
 
     def _shifted(self, target: Any, space: ControlSpace, hold: int) -> Tensor:
-        """Return the last plan as seen from now; shape (N, knots, width)."""
+        """Return the last plan, shifted to the current time; (N, knots, width)."""
         start = space.now(target)[:, None].expand(-1, self.knots, -1)
         if self._mean is None or self._time is None or self._mean.shape != start.shape:
             return start
@@ -147,7 +149,7 @@ class SamplingPlanner(ABC):
         return torch.where((passed >= 0)[:, None, None], shifted, start)
 
     def _draw(self, target: Any, shape: torch.Size, iteration: int) -> Tensor:
-        """Return standard normal numbers of each world; (N, samples, knots, width)."""
+        """Return standard normal noise of each world; (N, samples, knots, width)."""
         count, *rest = shape
         first = first_world(target)
         drawn = np.empty((count, self.samples, *rest))

@@ -14,7 +14,7 @@ Interpolation: TypeAlias = Literal["zero", "linear", "cubic"]
 def spline_weights(times: Tensor, num_knots: int, kind: Interpolation) -> Tensor:
     """Return the weights of the knots at some times; shape (…, num_knots).
 
-    Knots are at 0, 1, …; before the first and after the last one their values hold.
+    Knots are at 0, 1, …; outside them, the first and the last value are held.
     """
     last = num_knots - 1
     at = times.clamp(0.0, float(last))
