@@ -557,9 +557,9 @@ def is_same_array(one: np.ndarray, other: np.ndarray) -> bool:
 
 def set_fewest_samples(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """Set the fewest samples that a shared page has."""
-    from simstate.data.replay import sharing
+    from simstate.data.replay import recording_page
 
-    monkeypatch.setattr(sharing, "_FEWEST_SAMPLES", number)
+    monkeypatch.setattr(recording_page, "_FEWEST_SAMPLES", number)
 
 
 # The viewer.

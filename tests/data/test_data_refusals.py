@@ -23,7 +23,7 @@ from simstate.data.datasets.lerobot_films import Films
 from simstate.data.logs import read_log
 from simstate.data.replay import replay
 from simstate.data.replay.recorded_worlds import function_of
-from simstate.data.replay.sharing import share_recording, thinned
+from simstate.data.replay.recording_page import share_recording, thinned
 from simstate.record import Recording
 
 

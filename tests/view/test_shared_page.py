@@ -21,7 +21,7 @@ from tests.view.chromium import Chromium, wait_until
 from simstate import EntityCfg, InvalidInputError, SceneCfg, Simulation
 from simstate.base.errors import FileError
 from simstate.cli import main
-from simstate.data.replay import sharing
+from simstate.data.replay import recording_page
 from simstate.env import Env, tasks
 from simstate.record import Recording
 from simstate.view.page_meshes import welded
@@ -175,7 +175,7 @@ def test_marks_seeds_versions_and_the_checksum(path: Path, shared: Path) -> None
 def test_long_columns_keep_their_extremes(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sharing, "MOST_VALUES", 100)
+    monkeypatch.setattr(recording_page, "MOST_VALUES", 100)
     page = tmp_path / "thin.html"
     with Recording(path) as recording:
         set_fewest_samples(monkeypatch, 10)
@@ -216,7 +216,7 @@ def test_no_text_of_a_recording_is_markup(tmp_path: Path, shared: Path) -> None:
 def test_what_cannot_be_written_is_rejected_before_the_work(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sharing, "RecordedCourse", None)  # which the work starts with
+    monkeypatch.setattr(recording_page, "RecordedCourse", None)  # used first
     (tmp_path / "folder.html").mkdir()
     with Recording(path) as recording:
         for name in ("no/folder/page.html", "folder.html"):

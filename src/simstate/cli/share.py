@@ -42,7 +42,7 @@ class ShareCommand:
         """Run the command; return the page's name and size."""
         check_writable("--out", self.out)
         with needs("view"):
-            from simstate.data.replay.sharing import share_recording
+            from simstate.data.replay.recording_page import share_recording
         from simstate.data.replay import made_by
         from simstate.record import Recording
 

@@ -270,8 +270,8 @@ class Recording(Closing):
             fps: frames of the scene per second of simulated time.
         """
         # By name: it replays the file, with modules that are built on this one.
-        sharing = import_module("simstate.data.replay.sharing")
-        sharing.share_recording(self, path, worlds=worlds, played_in=played_in, fps=fps)
+        page = import_module("simstate.data.replay.recording_page")
+        page.share_recording(self, path, worlds=worlds, played_in=played_in, fps=fps)
 
     # What a replay needs.
 

@@ -1,4 +1,4 @@
-"""Share a recording as one page: its scene, plots, marks and provenance."""
+"""The page of a recording: its scene, plots, marks and provenance in one file."""
 
 from __future__ import annotations
 
