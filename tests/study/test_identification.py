@@ -578,6 +578,12 @@ def test_outputs_and_held_out_part_are_checked():
     scene, log = pendulums(2)
     with raises(InvalidInputError, name="log"):
         study.identify(scene, None, "joints: damping")
+    with raises(InvalidInputError, name="log"):
+        study.identify(scene, [], "joints: damping")
+    with raises(InvalidInputError, name="model"):
+        study.identify("robot.xml", log, "body base: com")
+    with raises(InvalidInputError, name="num_threads"):
+        study.identify(scene, log, "joints: damping", num_threads=1.5)
     with raises(InvalidInputError, name="free"):
         study.identify(scene, log, None)
     with raises(InvalidInputError, name="window"):

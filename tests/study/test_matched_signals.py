@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from tests.raised import raises
 
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.base.contract import Contract
@@ -159,7 +160,8 @@ def test_units_and_axes_must_be_the_models(sim):
 @pytest.mark.parametrize(
     ("factor", "fits"),
     [(1.0, True), (1.15, True), (-1.0, False), (180 / np.pi, False),
-     (np.pi / 180, False), (-1.15, False), (0.5, True)],
+     (np.pi / 180, False), (-1.15, False), (0.5, True), (1e3, False), (1e6, False),
+     (1e9, False), (1e4, True)],
 )  # fmt: skip
 def test_a_velocity_is_the_rate_of_its_position(sim, factor, fits):
     noise = np.random.default_rng(0).normal(0.0, 0.002, POS.shape)
@@ -172,6 +174,34 @@ def test_a_velocity_is_the_rate_of_its_position(sim, factor, fits):
     else:
         with pytest.raises(InvalidInputError):
             matched(sim, *columns)
+
+
+def test_only_velocities_of_the_same_robot_are_compared():
+    entities = {name: EntityCfg(model=MODEL) for name in ("left", "right")}
+    sim = Simulation(SceneCfg(entities=entities, ground=None, timestep=None), 1)
+    names = ("hip", "knee")
+    ctrl = LogColumn("ctrl", TIME, np.zeros((200, 4)))
+
+    def check(**logged):
+        columns = [
+            LogColumn(f"{name}.joint_{kind}", TIME, values, names)
+            for name, given in logged.items()
+            for kind, values in given.items()
+        ]
+        match_signals(sim, Log([*columns, ctrl]))
+
+    check(left={"pos": POS}, right={"vel": -VEL})
+    check(left={"pos": POS, "vel": VEL}, right={"pos": -POS, "vel": -VEL})
+    for wrong in ("left", "right"):
+        both = {"left": {"pos": POS, "vel": VEL}, "right": {"pos": -POS, "vel": -VEL}}
+        both[wrong]["vel"] = -both[wrong]["vel"]
+        with raises(InvalidInputError, name="hip"):
+            check(**both)
+
+
+def test_outputs_are_a_list_of_names(sim):
+    with raises(InvalidInputError, name="outputs"):
+        matched(sim, column("joint_pos", POS), outputs="robot.joint_pos")
 
 
 def test_velocities_of_exchanged_joints_are_found(sim):

@@ -17,12 +17,12 @@ from torch import Tensor
 from simstate.base.checks import as_path
 from simstate.base.errors import InvalidInputError, unknown_name, warn
 from simstate.base.ids import Ids
-from simstate.scene.element_names import OBJECTS
 from simstate.simulation import Simulation
 from simstate.study.dispersions.distributions import Distribution, normal
 from simstate.study.dispersions.study import Study
 from simstate.study.identification.free_parameters import (
     FreeParameter,
+    element_names,
     model_writes,
 )
 
@@ -98,7 +98,10 @@ class FittedParameters:
             sim = inner(rest, **options)
             missing = self.write(getattr(sim, "sim", sim), draws[DRAW])
             if missing:
-                warn(f"The study has no place for {', '.join(missing)}: not written.")
+                warn(
+                    f"The study's model does not have {', '.join(missing)}, which was "
+                    "not written."
+                )
             return sim
 
         draws = {**study.draws, DRAW: self.draws()[DRAW]}
@@ -156,9 +159,7 @@ def resolved(
     if not parameter.targets:
         return []
     kind, name = parameter.element
-    known: list[str] = []
-    for k in range(_count(model, kind)):
-        known.append(mujoco.mj_id2name(model, OBJECTS[kind].value, k) or "")
+    known = element_names(model, kind)
     same = [k for k, n in enumerate(known) if n == name]
     short = name.rpartition("/")[2]
     same = same or [k for k, n in enumerate(known) if n.rpartition("/")[2] == short]
@@ -175,12 +176,6 @@ def resolved(
         (field, (element, *index[1:]), factor)
         for field, index, factor in parameter.targets
     ]
-
-
-def _count(model: mujoco.MjModel, kind: str) -> int:
-    sizes = {"body": model.nbody, "joint": model.njnt, "geom": model.ngeom,
-             "actuator": model.nu, "tendon": model.ntendon}  # fmt: skip
-    return sizes[kind]
 
 
 def _has_delay(model: mujoco.MjModel, delay: float) -> bool:

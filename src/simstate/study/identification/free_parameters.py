@@ -198,11 +198,8 @@ def _elements(
 ) -> list[int]:
     """Return the ids of an entity's elements whose names match."""
     model, prefix = sim.model, sim.scene[entity].index.prefix
-    count = {"body": model.nbody, "joint": model.njnt, "geom": model.ngeom,
-             "actuator": model.nu, "tendon": model.ntendon}[kind]  # fmt: skip
     known: dict[str, int] = {}
-    for k in range(count):
-        name = mujoco.mj_id2name(model, OBJECTS[kind].value, k) or ""
+    for k, name in enumerate(element_names(model, kind)):
         free = kind == "joint" and model.jnt_type[k] == mujoco.mjtJoint.mjJNT_FREE.value
         is_world = kind == "body" and k == 0
         if name and name.startswith(prefix) and not free and not is_world:
@@ -219,6 +216,14 @@ def _elements(
             raise unknown_name(f"{kind} of {entity!r} with {what}", pattern, known)
         found += [k for k in mine if k not in found]
     return found
+
+
+def element_names(model: mujoco.MjModel, kind: str) -> list[str]:
+    """Return the full names of all elements of a kind; "" for unnamed ones."""
+    count = {"body": model.nbody, "joint": model.njnt, "geom": model.ngeom,
+             "actuator": model.nu, "tendon": model.ntendon}[kind]  # fmt: skip
+    ids = range(count)
+    return [mujoco.mj_id2name(model, OBJECTS[kind].value, k) or "" for k in ids]
 
 
 def _parameters(

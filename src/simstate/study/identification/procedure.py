@@ -81,12 +81,15 @@ def identify(
     begin = time.process_time()
     hint = " simstate.data.logs.read_log(path) reads a file."
     logs = [log] if isinstance(log, Log) else all_of("log", log, Log, hint)
+    instance_of("model", model, SceneCfg | mujoco.MjModel)
     instance_of("free", free, str)
     if not logs:
-        raise InvalidInputError("There is no log to fit.")
+        raise InvalidInputError("There is no log to fit.", name="log")
     one_of("states", states, ("estimate", "log"))
     number("confidence", confidence, more_than=0, less_than=1)
     whole_number("max_iterations", max_iterations, 1)
+    if num_threads is not None:
+        whole_number("num_threads", num_threads, 1)
     sysid_library()
     scene = build_scene(_with_varying_coms(model, free))
     sim = Simulation(scene)

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from simstate.base.checks import all_of
 from simstate.base.contract import NO, UNDECLARED, Contract
 from simstate.base.errors import (
     InvalidInputError,
@@ -40,7 +41,7 @@ _PREDICTED = re.compile(
 
 @dataclass(frozen=True)
 class Signal:
-    """A column of a log, and the prediction of it by a simulation."""
+    """A column of a log, and its prediction by a simulation."""
 
     column: LogColumn
     """Components in the order of `picked`."""
@@ -105,8 +106,10 @@ def match_signals(
             sensors.
     """
     notes = [f"{log.source}: {text}" for text in log.notes]
-    names = list(outputs) if outputs is not None else _default_outputs(sim, log)
-    if outputs is None:
+    if outputs is not None:
+        names = all_of("outputs", outputs, str)
+    else:
+        names = _default_outputs(sim, log)
         unused = [n for n in log.columns if n not in (*names, CTRL, "time")]
         notes += [f"{name}: not used." for name in unused]
     found: list[Signal] = []
@@ -316,7 +319,7 @@ def _addresses(
         prefix = sim.scene[entity_name].index.prefix
         free = mujoco.mjtJoint.mjJNT_FREE.value
         for k in np.flatnonzero(model.jnt_type == free):
-            if (mujoco.mj_id2name(model, 3, int(k)) or "").startswith(prefix):
+            if model.joint(int(k)).name.startswith(prefix):
                 start = int(model.jnt_qposadr[k]) + first[quantity]
                 return [("qpos", start + i) for i in range(len(names))]
     return nowhere
@@ -337,25 +340,27 @@ def _sensor_addresses(model: mujoco.MjModel, name: str) -> list[tuple[str, int]]
 
 def _check_pairs(outputs: Sequence[Signal]) -> None:
     """Raise if a logged velocity is not the rate of its logged position."""
-    rates: dict[int, tuple[str, Array, Array]] = {}
-    speeds: dict[int, tuple[str, Array, Array]] = {}
+    rates: dict[tuple[str, int], tuple[str, Array, Array]] = {}
+    speeds: dict[str, dict[int, tuple[str, Array, Array]]] = {}
     for signal in outputs:
-        if not signal.column.name.rpartition(".")[2].startswith("joint_"):
-            continue
         column = signal.column
-        for k, (_, _) in enumerate(signal.addresses):
+        entity, _, quantity = column.name.rpartition(".")
+        if quantity not in ("joint_pos", "joint_vel"):
+            continue
+        for k, joint in enumerate(signal.picked):
             label = column.names[k] if column.names else str(k)
-            joint = signal.picked[k]
-            if column.name.endswith("joint_pos"):
+            if quantity == "joint_pos":
                 # Differences over several samples, since noise would hide the rate.
                 step = max(1, min(10, len(column.time) // 20))
                 rise = column.values[2 * step :, k] - column.values[: -2 * step, k]
                 span = column.time[2 * step :] - column.time[: -2 * step]
-                rates[joint] = label, column.time[step:-step], rise / span
+                rates[entity, joint] = label, column.time[step:-step], rise / span
             else:
-                speeds[joint] = label, column.time, column.values[:, k]
-    for joint in rates.keys() & speeds.keys():
-        _check_pair(rates[joint], speeds, joint)
+                measured = label, column.time, column.values[:, k]
+                speeds.setdefault(entity, {})[joint] = measured
+    for (entity, joint), rate in rates.items():
+        if joint in speeds.get(entity, {}):
+            _check_pair(rate, speeds[entity], joint)
 
 
 def _check_pair(
@@ -381,6 +386,9 @@ def _check_pair(
         (-1.0, "has the opposite sign: log.declare(column, scale=-1)"),
         (turn, "is in rad/s and the position in degrees: scale one of them"),
         (1 / turn, "is in degrees/s and the position in rad: scale one of them"),
+        (1e-3, "fits if time is in ms: read_log(path, time_unit='ms')"),
+        (1e-6, "fits if time is in µs: read_log(path, time_unit='us')"),
+        (1e-9, "fits if time is in ns: read_log(path, time_unit='ns')"),
     ):
         if abs(factor / expected - 1.0) < 0.2:
             raise InvalidInputError(
