@@ -21,7 +21,7 @@ from tests.inside import (
 from tests.raised import raises
 
 from simstate.base.errors import ThreadError
-from simstate.world.calls import MAX_TRIES, PythonCalls, make_calls
+from simstate.world.calls import MAX_TRIES, Calls, make_calls
 
 KINDS = ["compiled", "python"]
 
@@ -41,7 +41,7 @@ class Memory:
                 pytest.skip("the bracket is not compiled here")
             self.calls = make_calls(self.on_undo)
         else:
-            self.calls = PythonCalls(self.on_undo)
+            self.calls = Calls(self.on_undo)
 
     def saved(self, columns: slice = slice(None), constant: bool = False):
         """Return some columns as memory to save."""

@@ -40,6 +40,18 @@ def of_other_memory() -> None:
     sim.step()
 
 
+def stepped_by_an_event() -> None:
+    sim = make()
+    sim.add_event(lambda sim: sim.time - 0.003, action=lambda sim, _: sim.step())
+    sim.step(3)
+
+
+def of_another_task() -> None:
+    sim, other = make(), make()
+    sim.memory("heat", (2,))
+    other.restore(sim.snapshot())
+
+
 def restored(change) -> None:
     snapshot = make().snapshot()
     change(snapshot.slots)
@@ -76,6 +88,17 @@ def restored(change) -> None:
             SnapshotError,
             ["'qvel' was saved with a number that is not finite, in row 3",
              "Nothing was written"],
+        ),
+        (
+            stepped_by_an_event,
+            InvalidInputError,
+            ["sim.step was called during a step, by a force model, a process, an event "
+             "or a task", "a terminal event ends a run"],
+        ),
+        (
+            of_another_task,
+            SnapshotError,
+            ["has slots that do not exist here: memory/heat", "create the same memory"],
         ),
         (
             lambda: make().memory("a/b"),

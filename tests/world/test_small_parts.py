@@ -146,8 +146,8 @@ class Ledger:
     def observe(self):
         self.observed += 1
 
-    def connect_rows(self, rows):
-        self.connected = rows
+    def connect_rows(self, follow):
+        self.connected = follow
 
 
 class Engine:
@@ -204,7 +204,7 @@ def test_gathered_rows_and_fields_follow_each_other():
     rows.collect()
     assert float(engine.fields["qvel"][2, 0]) == 6.0
     engine.fields["time"][0] = 4.0
-    assert ledger.connected is rows
+    assert ledger.connected == rows.follow
     rows.follow()
     assert torch.equal(state, engine.state)
     engine.fields["time"][1] = 8.0

@@ -6,7 +6,7 @@ exception, restores the memory. This is the only place that implements safety.
 
 With the compiled bracket (`calls.c`) no Python instruction runs between these steps, so
 neither Ctrl-C nor an exception set by another thread or a tracer can separate them.
-Without a compiler, `PythonCalls` does the same and defers Ctrl-C in between. It gives
+Without a compiler, `Calls` does the same and defers Ctrl-C in between. It gives
 no guarantee for exceptions that another thread or a tracer sets, nor where the process
 replaces Python's SIGINT handler after the first simulation was created.
 """
@@ -55,36 +55,33 @@ class Saved(Protocol):
         ...
 
 
-class Call(Protocol):
-    """An open call."""
+class Call:
+    """An open call; the compiled bracket's have the same attributes."""
 
-    @property
-    def scope(self) -> Scope:
+    def __init__(self, scope: Scope, what: str, saved: Saved | None) -> None:
+        self.scope: Scope = scope
         """The memory that the call may change."""
-        ...
-
-    @property
-    def what(self) -> str:
+        self.what = what
         """The name of the call in error messages."""
-        ...
-
-    @property
-    def saved(self) -> Saved | None:
+        self.saved = saved
         """The memory that a rollback restores."""
-        ...
-
-    @property
-    def thread(self) -> int:
+        self.thread = threading.get_ident()
         """The identifier of the thread that runs the call."""
-        ...
+        self.added: list[str] | None = None
+        """Slots that were registered during the call."""
+        self.evaluating = False
+        """True while force models write inputs and reads refer to a stage."""
+        self.failed = False
+        """True if the call has ended and its rollback has not: the next caller finishes
+        it."""
 
-    added: list[str] | None
-    """Slots that were registered during the call."""
-    evaluating: bool
-    """True while force models write inputs and reads refer to a stage."""
-    failed: bool
-    """True if the call has ended and its rollback has not: the next caller finishes
-    it."""
+
+class Undone(Protocol):
+    """Keeps values outside of slots, which are part of no snapshot."""
+
+    def undo(self, call: Call) -> None:
+        """Remove what was kept in a call; idempotent, and calls no user code."""
+        ...
 
 
 OnUndo = Callable[[Call, bool], None]
@@ -92,35 +89,6 @@ OnUndo = Callable[[Call, bool], None]
 
 `constants` is True if an input of derived constants differed. It must be idempotent.
 """
-
-
-class Calls(Protocol):
-    """The open calls of one ledger."""
-
-    @property
-    def open(self) -> list[Call]:
-        """The open calls, innermost last: each is running or has `failed` set."""
-        ...
-
-    def run(
-        self,
-        scope: Scope,
-        what: str,
-        saved: Saved | None,
-        call: Callable[..., T],
-        /,
-        *args: Any,
-    ) -> T:
-        """Return `call(*args)`; on an exception, restore `saved` first."""
-        ...
-
-    def recover(self) -> None:
-        """Finish the rollback of failed calls.
-
-        Raises:
-            ThreadError: another thread is in a call.
-        """
-        ...
 
 
 def _load_bracket() -> Any:
@@ -141,7 +109,7 @@ def make_calls(on_undo: OnUndo) -> Calls:
     made: Any
     if _bracket is None:
         _interrupts.install()
-        made = PythonCalls(on_undo)
+        made = Calls(on_undo)
     else:
         made = _bracket.Calls(on_undo, wrong_thread)
     _known.add(made)
@@ -157,27 +125,15 @@ def wrong_thread(what: str) -> ThreadError:
     )
 
 
-# Without the compiled bracket.
+class Calls:
+    """The open calls of one ledger, without the compiled bracket.
 
-
-class PythonCall:
-    """An open call."""
-
-    def __init__(self, scope: Scope, what: str, saved: Saved | None) -> None:
-        self.scope: Scope = scope
-        self.what = what
-        self.saved = saved
-        self.thread = threading.get_ident()
-        self.added: list[str] | None = None
-        self.evaluating = False
-        self.failed = False
-
-
-class PythonCalls:
-    """The open calls of one ledger, where the bracket is not compiled."""
+    That has the same attributes and methods, except `forget_threads`.
+    """
 
     def __init__(self, on_undo: OnUndo) -> None:
         self.open: list[Call] = []
+        """The open calls, innermost last: each is running or has `failed` set."""
         self._on_undo = on_undo
         self._opening = threading.RLock()
 
@@ -195,7 +151,7 @@ class PythonCalls:
         *args: Any,
     ) -> T:
         """Return `call(*args)`; on an exception, restore `saved` first."""
-        entry = PythonCall(scope, what, saved)
+        entry = Call(scope, what, saved)
         with self._opening:  # no other thread opens a call in between
             self.recover()
             index = len(self.open)
@@ -225,7 +181,11 @@ class PythonCalls:
         return result
 
     def recover(self) -> None:
-        """Finish the rollback of failed calls; raise if another thread is in one."""
+        """Finish the rollback of failed calls.
+
+        Raises:
+            ThreadError: another thread is in a call.
+        """
         calls = [*self.open]  # other threads close theirs at any time
         first = len(calls)
         while first and calls[first - 1].failed:
@@ -327,7 +287,7 @@ _known: weakref.WeakSet[Any] = weakref.WeakSet()
 def _in_child() -> None:
     """Mark the calls of threads that do not exist in a forked child as failed."""
     for calls in list(_known):
-        if isinstance(calls, PythonCalls):
+        if isinstance(calls, Calls):
             calls.forget_threads()
         for call in calls.open:
             if call.thread != threading.get_ident():

@@ -88,7 +88,7 @@ class Freshness:
         self._watched: set[str] = {*STATE_FIELDS}
         """Fields on the watch list; state fields are slots of the ledger."""
         self._live: tuple[int, set[int]] = (-1, set())
-        ledger.connect_derived(self)
+        ledger.connect_derived(self.write)
 
     def write(
         self,

@@ -19,13 +19,7 @@ from torch import Tensor
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Index, Selection, assign, everything
 from simstate.engine import Stage
-from simstate.world.calls import Call, Scope, changed
-from simstate.world.dependents import (
-    CopiedRows,
-    DerivedValues,
-    NoDerivedValues,
-    Undone,
-)
+from simstate.world.calls import Call, Scope, Undone, changed
 from simstate.world.layout import Fills
 from simstate.world.memory import Backup
 from simstate.world.registry import Registry, chunk_for
@@ -63,8 +57,8 @@ class Ledger(Registry):
 
     def __init__(self, num_envs: int, device: torch.device) -> None:
         super().__init__(num_envs, device)
-        self._derived: DerivedValues = NoDerivedValues()
-        self._rows: CopiedRows | None = None
+        self._mark_stale: Callable[..., None] = _mark_nothing
+        self._follow: Callable[[], None] | None = None
         self.copies = SlotCopies(self)
         """Copies of all slots of some worlds."""
         self.undone: weakref.WeakSet[Undone] = weakref.WeakSet()
@@ -73,13 +67,13 @@ class Ledger(Registry):
         self.puts = 0
         """Number of writes to slots other than through their tensors."""
 
-    def connect_derived(self, derived: DerivedValues) -> None:
-        """Announce every write on which derived values depend to these."""
-        self._derived = derived
+    def connect_derived(self, mark_stale: Callable[..., None]) -> None:
+        """Announce every write on which derived values depend, as `Freshness.write`."""
+        self._mark_stale = mark_stale
 
-    def connect_rows(self, rows: CopiedRows) -> None:
-        """Update copies of the state's rows after every write."""
-        self._rows = rows
+    def connect_rows(self, follow: Callable[[], None]) -> None:
+        """Call a function after every write: it updates copies of the state's rows."""
+        self._follow = follow
 
     # Writes.
 
@@ -126,14 +120,14 @@ class Ledger(Registry):
         assert slot.companion is None
         if self.open:
             self.calls.recover()
-        if self._rows is not None:  # writes to copied rows come first
+        if self._follow is not None:  # writes to copied rows come first
             self.observe()
         self._refuse_while_evaluating(slot)
         self.puts += 1
         self._announce(slot, rows)
         slot.array[_host_place(rows, columns)] = values
-        if self._rows is not None:
-            self._rows.follow()
+        if self._follow is not None:
+            self._follow()
 
     def _write(self, writes: Iterable[Write], trees: Trees) -> None:
         for name, rows, columns, values in writes:
@@ -148,12 +142,11 @@ class Ledger(Registry):
                 assign(slot.tensor.data, rows.index, columns, values)
             if slot.companion is not None:
                 slot.follow_write(slot.companion, rows, self.is_stepping)
-        if self._rows is not None:
-            self._rows.follow()
+        self.follow()
 
     def announce_parameter(self, slot: Slot) -> None:
         """Announce that a parameter differs by world from now on, with equal values."""
-        self._derived.write(Stage.STATE, None, slot.label, True)
+        self._mark_stale(Stage.STATE, None, slot.label, True)
 
     def _announce(
         self, slot: Slot, rows: Selection | None, trees: Trees = None
@@ -172,7 +165,7 @@ class Ledger(Registry):
         trees: Trees = None,
     ) -> None:
         ids = None if rows is None else rows.ids_or_none(self.device)
-        self._derived.write(stage, ids, reason, parameters, trees)
+        self._mark_stale(stage, ids, reason, parameters, trees)
 
     def observe(self) -> None:
         """Detect writes that were not announced: they may have hit any world.
@@ -191,7 +184,7 @@ class Ledger(Registry):
             if watched.is_derived:
                 rejected = watched
                 self.watch.record(watched, version)
-                self._derived.write(
+                self._mark_stale(
                     watched.stage, None, f"a write to {watched.label}", False
                 )
             else:
@@ -213,7 +206,7 @@ class Ledger(Registry):
         if watched.on_write is not None:
             watched.on_write()
         reason = f"a write to {watched.label}"
-        self._derived.write(watched.stage, None, reason, watched.has_parameters)
+        self._mark_stale(watched.stage, None, reason, watched.has_parameters)
         for slot in watched.slots:
             if slot.companion is not None:
                 slot.follow_write(slot.companion, None, self.is_stepping)
@@ -225,10 +218,10 @@ class Ledger(Registry):
         is_load = slot.kind == "input" and slot.stage not in _MOVING_STAGES
         if not is_load:
             raise InvalidInputError(
-                f"A force model wrote to {slot.label}. It may write inputs alone "
-                "(ctrl, qfrc_applied, xfrc_applied, mass rates): stages run ahead and "
-                "back again, so that it would move a state which is only tried out. "
-                "What has memory is a Process (sim.add_process).",
+                f"A force model wrote to {slot.label}. It may only write inputs (ctrl, "
+                "qfrc_applied, xfrc_applied, mass rates), since stages move forward "
+                "and back within a step. Use a Process (sim.add_process) for anything "
+                "with memory.",
                 name=slot.label,
             )
 
@@ -236,8 +229,8 @@ class Ledger(Registry):
         """Raise if a force model would do this to worlds."""
         if self.is_evaluating:
             raise InvalidInputError(
-                f"A force model cannot {what} worlds, only write inputs: stages "
-                "run ahead and back, so that it would be undone or done many times.",
+                f"A force model cannot {what} worlds. It may only write inputs, since "
+                "stages move forward and back within a step.",
                 name=what,
             )
 
@@ -282,9 +275,9 @@ class Ledger(Registry):
             self._announce_stage(stage, rows, reason, parameters)
 
     def follow(self) -> None:
-        """Update copied rows after slots were put."""
-        if self._rows is not None:
-            self._rows.follow()
+        """Update copied rows after slots were written."""
+        if self._follow is not None:
+            self._follow()
 
     def put_slot(self, slot: Slot, value: Tensor, rows: Selection) -> None:
         """Write a slot's rows, and announce it."""
@@ -356,8 +349,8 @@ class Ledger(Registry):
         self.calls.recover()
         if [call for call in self.open if call.scope in ("step", "run")]:
             raise InvalidInputError(
-                f"{what} was called within a step, by a force model or a process: "
-                "they are evaluated at a stage that is only tried out.",
+                f"{what} was called during a step, by a force model, a process, an "
+                "event or a task. Call it after the step; a terminal event ends a run.",
                 name=what,
             )
 
@@ -388,7 +381,11 @@ class Ledger(Registry):
         if call.saved is not None:
             self.watch.acknowledge(call.saved.storages)
         stage = Stage.CONSTANT if constants else Stage.POSITION
-        self._derived.write(stage, None, "a call that was undone: " + call.what, True)
+        self._mark_stale(stage, None, "a call that was undone: " + call.what, True)
+
+
+def _mark_nothing(*write: object) -> None:
+    """Do nothing: no values are derived from the slots."""
 
 
 def _host_place(rows: Selection | None, columns: Index | None) -> Any:

@@ -28,11 +28,14 @@ def check_saved(
         for slot in registry.of(owners)
         if slot.name not in values and not slot.optional
     ]
-    for what, names in (("is not here", unknown), ("is here alone", missing)):
+    for what, names in (
+        ("has slots that do not exist here", unknown),
+        ("lacks slots that exist here", missing),
+    ):
         if names:
             raise SnapshotError(
-                f"What was saved does not fit: {listed(names)} {what}. Use the "
-                "same task, terms, integrator and processes as then. Nothing was "
+                f"The snapshot {what}: {listed(names)}. Use the same task, terms, "
+                "integrator and processes, and create the same memory. Nothing was "
                 "written.",
                 name=names[0],
             )

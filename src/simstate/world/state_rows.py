@@ -23,7 +23,7 @@ class StateRows:
         self._known: Tensor | None = None
         """Values of the gathered rows when they were returned."""
         if not engine.state_is_live:
-            ledger.connect_rows(self)
+            ledger.connect_rows(self.follow)
         else:
             ledger.watch.add("sim.state", engine.state, Stage.POSITION)
 
