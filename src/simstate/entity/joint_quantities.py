@@ -48,17 +48,15 @@ def stored(
     kind: str,
     unit: str,
     shape: tuple[Size, ...],
-    subject: str = "",
     axes: Axes = "",
     writer: str = "",
 ) -> Quantity:
     """Declare a tensor that the entity itself keeps, live and writable in place."""
-    name = f"{subject}_{kind}" if subject else kind
     return Quantity(
-        lambda data: data.stored(name),
-        subject=subject, kind=kind, axes=axes, axes_in_name=False, unit=unit,
+        lambda data: data.stored(kind),
+        subject="", kind=kind, axes=axes, axes_in_name=False, unit=unit,
         shape=shape, reads=(), writer=writer, is_view=True,
-        remedy="" if writer else f"write into it: {{entity}}.data.{name}[:] = …",
+        remedy="" if writer else f"write into it: {{entity}}.data.{kind}[:] = …",
     )  # fmt: skip
 
 

@@ -21,7 +21,6 @@ from simstate.step.schemes.runge_kutta_schemes import Euler
 from simstate.step.stepper import StepCounts
 from simstate.step.stochastic.sde_loop import StochasticStep, Vector
 from simstate.step.stochastic.sde_variables import VARIABLES
-from simstate.step.stochastic.step_noise import NoiseStream
 from simstate.step.stochastic.stochastic import Stochastic
 from simstate.world.worlds import Worlds
 
@@ -52,7 +51,6 @@ class StochasticStepper(RungeKuttaStepper):
     ) -> None:
         super().__init__(worlds, forcing, divergence, Euler(attitude=scheme.attitude))
         self.scheme = self._stochastic = scheme
-        self._stream = NoiseStream(worlds)
         self._steps = self._counter("steps")
         self._prescribed: tuple[Tensor, Tensor] | None = None
         """Increments and integrals of steps to come; shape (steps, num_envs, k)."""
@@ -145,7 +143,7 @@ class StochasticStepper(RungeKuttaStepper):
         h, tableau = self.timestep, self._stochastic.tableau
         w, z = self._increments(h, rows)
         variables = VARIABLES[tableau.variables](
-            w, z, h, lambda count: self._stream.draw(count, rows)
+            w, z, h, lambda count: self._draw(count, rows)
         )
         if self._num_checked != len(self._forcing.noises):
             self._check_kind(h)
@@ -154,10 +152,22 @@ class StochasticStepper(RungeKuttaStepper):
         self._steps[slice(None) if rows is None else rows] += 1
         self._finish(rows, self.stages.h)
 
+    def _draw(self, count: int, env_ids: Tensor | None) -> Tensor:
+        """Return `count` normal samples of each world, float64; (num_envs, count).
+
+        The streams of worlds that are not in `env_ids` do not advance; they get zeros.
+        """
+        rng = self._worlds.rng
+        if env_ids is None:
+            return rng.normal(slice(None), count)
+        samples = self.stages.h.new_zeros(len(self.stages.h), count)
+        samples[env_ids] = rng.normal(env_ids, count)
+        return samples
+
     def _increments(self, h: float, env_ids: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return W and the second increment Z of each source; (num_envs, sources)."""
         sources = self.num_sources
-        normal = self._stream.draw(2 * sources, env_ids) * math.sqrt(h)
+        normal = self._draw(2 * sources, env_ids) * math.sqrt(h)
         w, z = normal[:, :sources], normal[:, sources:]
         step, count, checksum = (int(number) for number in self._progress)
         if step < count:

@@ -34,6 +34,7 @@ class Stochastic:
     attitude: AttitudeMode = "lie"
 
     name: ClassVar[str]
+    """The name of the class, unless a scheme has another one."""
     calculus: ClassVar[Literal["Itô", "Stratonovich"]] = "Itô"
     noise: ClassVar[NoiseKind] = "any"
     """The kind of noise for which it attains its orders."""
@@ -46,6 +47,9 @@ class Stochastic:
     also_called: ClassVar[str] = ""
     """Its name in other libraries."""
     tableau: ClassVar[StochasticTableau]
+
+    def __init_subclass__(cls) -> None:
+        cls.name = vars(cls).get("name", cls.__name__)
 
     def __post_init__(self) -> None:
         if self.attitude not in ATTITUDE_MODES:
@@ -64,7 +68,6 @@ class EulerMaruyama(Stochastic):
     it for the cheapest step, and for paths with noise that no other scheme covers.
     """
 
-    name = "EulerMaruyama"
     strong_order = 0.5
     weak_order = 1.0
     deterministic_order = 1
@@ -89,7 +92,6 @@ class EulerHeun(Stochastic):
     equations, such as limits of noise with a short correlation time.
     """
 
-    name = "EulerHeun"
     calculus = "Stratonovich"
     strong_order = 1.0
     weak_order = 1.0
@@ -117,7 +119,6 @@ class RKMilstein(Stochastic):
     RKMil. Choose it if strong order 1 is enough for multiplicative noise.
     """
 
-    name = "RKMilstein"
     noise = "diagonal"
     strong_order = 1.0
     weak_order = 1.0
@@ -144,7 +145,6 @@ class SRA1(Stochastic):
     Choose it for additive noise: gusts, thermal forces.
     """
 
-    name = "SRA1"
     noise = "additive"
     strong_order = 1.5
     weak_order = 2.0
@@ -171,7 +171,6 @@ class SOSRA(Stochastic):
     step long.
     """
 
-    name = "SOSRA"
     noise = "additive"
     strong_order = 1.5
     weak_order = 2.0
@@ -200,7 +199,6 @@ class SRIW1(Stochastic):
     integral of the path. Choose it for accurate paths with multiplicative noise.
     """
 
-    name = "SRIW1"
     noise = "diagonal"
     strong_order = 1.5
     weak_order = 1.5
@@ -233,7 +231,6 @@ class SOSRI(Stochastic):
     time: forces must be defined there.
     """
 
-    name = "SOSRI"
     noise = "diagonal"
     strong_order = 1.5
     weak_order = 1.5

@@ -20,7 +20,6 @@ def _ri(
     mixed: tuple[Row, Row] | None,
     mixed_row: Row = (1.0,),
     variables: Variables = "three-point",
-    order: int = 2,
 ) -> StochasticTableau:
     """Return Rößler's form: noise stages at x and x + `late` f h ± `side` g √h.
 
@@ -31,7 +30,7 @@ def _ri(
         name=name,
         variables=variables,
         conditions="RI",
-        order=order,
+        order=2,
         alpha=alpha,
         a0=a0,
         b0={"I": b0},
@@ -62,7 +61,6 @@ class PlatenWeak2(Stochastic):
     expectations along a given path; else DRI1.
     """
 
-    name = "PlatenWeak2"
     strong_order = 0.5
     weak_order = 2.0
     deterministic_order = 2
@@ -86,7 +84,6 @@ class RDI1WM(Stochastic):
     Choose it for cheap expectations where the noise is small compared with the drift.
     """
 
-    name = "RDI1WM"
     strong_order = 0.0
     weak_order = 1.0
     deterministic_order = 2
@@ -119,7 +116,6 @@ class DRI1(Stochastic):
     The usual choice for expectations; for three or more sources that mix, use W2Ito1.
     """
 
-    name = "DRI1"
     noise = "paired"
     strong_order = 0.0
     weak_order = 2.0
@@ -152,7 +148,6 @@ class DRI1NM(Stochastic):
     each with a separate state.
     """
 
-    name = "DRI1NM"
     noise = "diagonal"
     strong_order = 0.0
     weak_order = 2.0
@@ -176,7 +171,6 @@ class RI1(Stochastic):
     choose that, except to compare results with RI1's.
     """
 
-    name = "RI1"
     noise = "paired"
     strong_order = 0.0
     weak_order = 2.0
@@ -200,7 +194,6 @@ class RI3(Stochastic):
     choose that, except to compare results with RI3's.
     """
 
-    name = "RI3"
     noise = "paired"
     strong_order = 0.0
     weak_order = 2.0
@@ -225,7 +218,6 @@ class RI5(Stochastic):
     opposite sign, which does not change expectations.
     """
 
-    name = "RI5"
     noise = "paired"
     strong_order = 0.0
     weak_order = 2.0
@@ -249,7 +241,6 @@ class RI6(Stochastic):
     DRI1 if f is expensive.
     """
 
-    name = "RI6"
     noise = "paired"
     strong_order = 0.0
     weak_order = 2.0
@@ -276,7 +267,6 @@ class W2Ito1(Stochastic):
     expectations with sources that mix.
     """
 
-    name = "W2Ito1"
     strong_order = 0.0
     weak_order = 2.0
     deterministic_order = 3
@@ -303,7 +293,6 @@ class W2Ito2(Stochastic):
     compared with the drift.
     """
 
-    name = "W2Ito2"
     strong_order = 0.0
     weak_order = 2.0
     deterministic_order = 4

@@ -51,7 +51,6 @@ class SIEA(Stochastic):
     paths and expectations with multiplicative noise.
     """
 
-    name = "SIEA"
     noise = "diagonal"
     strong_order = 1.0
     weak_order = 2.0
@@ -67,7 +66,6 @@ class SMEA(Stochastic):
     of the two has the smaller error depends on the problem.
     """
 
-    name = "SMEA"
     noise = "diagonal"
     strong_order = 1.0
     weak_order = 2.0
@@ -84,7 +82,6 @@ class SIEB(Stochastic):
     for each source. Normal increments. Choose SIEA, except to compare results.
     """
 
-    name = "SIEB"
     noise = "diagonal"
     strong_order = 0.5
     weak_order = 1.0
@@ -99,7 +96,6 @@ class SMEB(Stochastic):
     Choose SMEA, except to compare results.
     """
 
-    name = "SMEB"
     noise = "diagonal"
     strong_order = 0.5
     weak_order = 1.0
@@ -136,7 +132,6 @@ class RS1(Stochastic):
     expectations of Stratonovich equations.
     """
 
-    name = "RS1"
     calculus = "Stratonovich"
     strong_order = 0.0
     weak_order = 2.0
@@ -151,7 +146,6 @@ class RS2(Stochastic):
     noise is small compared with the drift.
     """
 
-    name = "RS2"
     calculus = "Stratonovich"
     strong_order = 0.0
     weak_order = 2.0
