@@ -76,10 +76,12 @@ def _fresh(model: mujoco.MjModel, num: int, n: int, threads: int) -> dict[str, T
     rounds = max(1, 256 // (num * n))
 
     def run(each: core.CoreBatch | batch.Batch) -> Callable[[], None]:
+        stage = (VELOCITY,) if isinstance(each, batch.Batch) else ()
+
         def call() -> None:
             each.state[:] = start
             for _ in range(rounds):
-                each.step(None, n, VELOCITY)
+                each.step(None, n, *stage)
 
         return call
 

@@ -261,7 +261,7 @@ def draw_as_on_a_device(monkeypatch: pytest.MonkeyPatch, rng: WorldRandom) -> No
 
 def advance_within(integrator_: Any, span: float, budget: int) -> None:
     """Advance the worlds of an adaptive integrator up to its first break."""
-    integrator_._core.run(None, span, None, budget, False, None)
+    integrator_._core.run(None, span, None, budget, None)
 
 
 def after_warp_forward(

@@ -117,7 +117,8 @@ FRONTS = {
     r"loads": "step/forces/gravity_sources step/forces/thrust_and_drag",
     r".*contact.*": "sensors/contact_sensor engine/core/core_contacts",
     r"(binding_)?matrices": "entity/dynamics/dynamics engine/core/matrices",
-    r"(binding_)?(reads|points)": "entity/compiled_reads engine/core/reads",
+    r"binding_rays": "sensors/ray_sensor engine/core/core_rays",
+    r"(binding_)?reads": "entity/compiled_reads engine/core/reads",
     r"(binding_)?derivatives": "study/derivative_estimates",
     r"binding_random": "world/random engine/core/draws",
     r"adaptive|fixed|state|touch|attitude|integrate|binding_(integrator|rounds|run)":

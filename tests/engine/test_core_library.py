@@ -13,7 +13,6 @@ import mujoco
 import numpy as np
 import pytest
 import torch
-from mujoco import batch
 from tests.engine.core_models import load, random_states
 from tests.inside import batch_of, forget_core, library_path
 
@@ -251,9 +250,3 @@ def test_a_model_that_cannot_be_batched_says_why():
     )
     with pytest.raises(ValueError, match="persistent"):
         core.CoreBatch(model, NUM)
-    worlds = core.CoreBatch(model, NUM, 1, persistent=True)
-    theirs = batch.Batch(model, NUM, 1, persistent=True)
-    for each in (worlds, theirs):
-        each.bind("qvel")[:, 0] = np.arange(NUM)
-        each.step(None, 5, mujoco.mjtStage.mjSTAGE_VEL.value)
-    np.testing.assert_array_equal(worlds.state, theirs.state)

@@ -25,7 +25,7 @@ def make_pair(monkeypatch, **options):
     """The same heap in the core and without it."""
     sims = [heap(4, **options)]
     with monkeypatch.context() as patch:
-        patch.setenv(core.library.SWITCH, "0")
+        patch.setenv("SIMSTATE_CORE", "0")
         sims.append(heap(4, **options))
     assert compiled_of(sims[0]) is not None
     assert compiled_of(sims[1]) is None

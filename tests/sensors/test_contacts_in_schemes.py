@@ -28,7 +28,7 @@ def make_pair(monkeypatch, make, with_force):
     """The same scene in the core and without it."""
     sims = [make()]
     with monkeypatch.context() as patch:
-        patch.setenv(core.library.SWITCH, "0")
+        patch.setenv("SIMSTATE_CORE", "0")
         sims.append(make())
     for sim in sims:
         if with_force:
@@ -119,7 +119,7 @@ def test_steps_that_an_event_cuts_last_as_long_as_they_are(
 ):
     """The clocks go on by the time that has passed, not by whole time steps."""
     with monkeypatch.context() as patch:
-        patch.setenv(core.library.SWITCH, "1" if in_core else "0")
+        patch.setenv("SIMSTATE_CORE", "1" if in_core else "0")
         sim = rock(scheme())
     event = sim.add_event(lambda sim: sim.data.qpos[:, 2] - 0.0611)
     sim.step(5)

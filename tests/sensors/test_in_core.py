@@ -63,7 +63,7 @@ def pair():
     """The same worlds in the core and without it."""
     with pytest.MonkeyPatch.context() as patch:
         ours = make(3)
-        patch.setenv(core.library.SWITCH, "0")
+        patch.setenv("SIMSTATE_CORE", "0")
         plain = make(3)
     assert compiled_of(ours) is not None
     assert compiled_of(plain) is None

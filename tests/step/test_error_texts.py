@@ -6,7 +6,7 @@ from tests.raised import says
 
 from simstate import EntityCfg, SceneCfg, Simulation, integrate
 from simstate.base.errors import InvalidInputError, SimStateError
-from simstate.step.schemes.tableau import Tableau
+from simstate.engine.tableau import Tableau
 
 
 def make(**options) -> Simulation:

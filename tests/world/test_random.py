@@ -224,7 +224,7 @@ def test_slices_are_checked_and_kept_in_order():
 def test_the_core_draws_the_same_bits(monkeypatch, rows):
     """Of streams that have drawn differently much before, from any range."""
     ours = WorldRandom(Ledger(11, torch.device("cpu")), 2**63 + 5, 3)
-    monkeypatch.setenv(core.library.SWITCH, "0")
+    monkeypatch.setenv("SIMSTATE_CORE", "0")
     plain = WorldRandom(Ledger(11, torch.device("cpu")), 2**63 + 5, 3)
     for rng in (ours, plain):
         rng.bits(torch.tensor([5, 2]), 4)
@@ -249,7 +249,7 @@ def test_the_core_draws_where_it_is_there_and_not_without(monkeypatch, low, high
     made = core.draws.uniform
     monkeypatch.setattr(core.draws, "uniform", counted)
     ours = streams(5, 7)
-    monkeypatch.setenv(core.library.SWITCH, "0")
+    monkeypatch.setenv("SIMSTATE_CORE", "0")
     plain = streams(5, 7)
     drawn = ours.uniform(ALL, 2, low, high)
     assert len(calls) == 1

@@ -29,8 +29,7 @@ from simstate.engine.fields import (
 )
 from simstate.engine.native_on_demand import NativeOnDemand
 from simstate.engine.on_demand import OnDemand
-from simstate.engine.plain_batch import PlainBatch
-from simstate.engine.plain_kept import keep_by_world
+from simstate.engine.plain_batch import PlainBatch, keep_by_world
 from simstate.engine.stage import Seen, Stage
 from simstate.engine.threads import threads_by_work
 
@@ -192,7 +191,7 @@ class NativeEngine(Engine):
         ids = _ids(env_ids)
         self.kept_writes += 1
         if self.compiled is not None:
-            self.compiled.step(ids, n, contacts=self.compiled_observers())
+            self.compiled.step(ids, n, self.compiled_observers())
             return
         if self._looks_at_every_step:
             for _ in range(n - 1):

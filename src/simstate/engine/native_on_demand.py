@@ -21,6 +21,7 @@ from simstate.base.ids import int_list
 from simstate.base.mujoco_warnings import silenced
 from simstate.engine.core.core_rays import CarriedRays, cast
 from simstate.engine.on_demand import ContactRows, OnDemand, RayFilter, RayHits
+from simstate.engine.plain_batch import PlainBatch
 from simstate.engine.stage import Stage
 
 if TYPE_CHECKING:
@@ -153,8 +154,10 @@ class NativeOnDemand(OnDemand):
         self, origins: Tensor, directions: Tensor, to: RayFilter, normals: bool
     ) -> RayHits:
         """By Batch.ray, which computes positions from the state itself."""
+        batch = self._engine.batch
+        assert isinstance(batch, PlainBatch)  # the core has `cast_carried`
         with self._only(to) as groups:
-            distance, geom, *normal = self._engine.batch.ray(
+            distance, geom, *normal = batch.ray(
                 origins.contiguous().numpy(),
                 directions.contiguous().numpy(),
                 geomgroup=groups,

@@ -34,9 +34,8 @@ from simstate.engine.model_repairs import PLACES, StaticGeoms, ZeroQuats
 from simstate.engine.on_demand import OnDemand
 from simstate.engine.stage import Seen, Stage
 from simstate.engine.warp_passes import WarpPasses
-from simstate.engine.warp_refusal import refusal
 from simstate.engine.warp_room import Room
-from simstate.engine.warp_start import initialise  # before mujoco_warp: no banner
+from simstate.engine.warp_start import initialise, refusal  # before mujoco_warp
 
 import mujoco_warp as mjw  # isort: skip
 

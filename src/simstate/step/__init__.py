@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from simstate.base.compiled_core import get_include
+from simstate.engine.tableau import Tableau
 from simstate.step.coupled_stepper import Strong
 from simstate.step.forces.force_parameters import Parameters
 from simstate.step.forces.frame import MovingFrame
@@ -40,7 +41,6 @@ from simstate.step.schemes.runge_kutta_schemes import (
     scheme,
 )
 from simstate.step.schemes.schemes import ATTITUDE_MODES, Adaptive, Explicit
-from simstate.step.schemes.tableau import Tableau
 from simstate.step.stochastic.sde_tableau import StochasticTableau
 from simstate.step.stochastic.sde_variables import brownian_integrals
 from simstate.step.stochastic.stochastic import (
@@ -54,7 +54,6 @@ from simstate.step.stochastic.stochastic import (
     RKMilstein,
     Stochastic,
 )
-from simstate.step.stochastic.stochastic_schemes import STOCHASTIC_SCHEMES
 from simstate.step.stochastic.weak_ito import (
     DRI1,
     DRI1NM,
@@ -73,6 +72,16 @@ from simstate.step.timeline_events import Event, PeriodicTask
 if TYPE_CHECKING:
     from simstate.step.conservation import ConservationReport, report
     from simstate.step.qpos_state import QPosState, QuaternionBlock
+STOCHASTIC_SCHEMES: dict[str, type[Stochastic]] = {
+    scheme.__name__.lower(): scheme
+    for scheme in (
+        *(EulerMaruyama, EulerHeun, RKMilstein, SRA1, SOSRA, SRIW1, SOSRI),
+        *(PlatenWeak2, RDI1WM, DRI1, DRI1NM, RI1, RI3, RI5, RI6, RS1, RS2),
+        *(W2Ito1, W2Ito2, SIEA, SMEA, SIEB, SMEB),
+    )
+}
+"""The built-in stochastic schemes by name in lower case."""
+
 _LATE = {
     "QPosState": "qpos_state",
     "QuaternionBlock": "qpos_state",

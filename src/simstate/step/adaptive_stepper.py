@@ -46,7 +46,7 @@ class AdaptiveStepper(RungeKuttaStepper):
         self._control = scheme
         self.step_size = worlds.ledger.memory(
             "integrator/step_size", dtype=torch.float64, moves=True, optional=True,
-            unit="s",
+            unit="s", contiguous=True,
         ).tensor  # fmt: skip
         """The next trial step of each world [s], 0 if unknown; shape (num_envs,)."""
         self._accepted = self._counter("accepted")

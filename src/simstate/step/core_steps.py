@@ -8,7 +8,7 @@ one call.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -108,7 +108,7 @@ class CoreSteps:
         """Parts of an evaluation."""
         self._called = CalledModels(worlds, forcing, plan)
         self._core = core.Integrator(
-            *(worlds.engine.compiled, _tableau(scheme), scheme.attitude),
+            *(worlds.engine.compiled, scheme.tableau, scheme.attitude),
             loads=plan.loads,
             processes=plan.processes,
             masses=plan.masses,
@@ -121,16 +121,16 @@ class CoreSteps:
         called, ids = self._called, None if rows is None else _ids(rows)
         for observer in called.observers:
             observer.begin_step()
-        return called.run(rows, self._core.step, n, h, ids, True, called.calls)
+        return called.run(rows, self._core.step, n, h, ids, called.calls)
 
     def move(self, h: Tensor, rows: Tensor) -> None:
         """Take one step of size h [s] in each world; (num_envs,)."""
         called = self._called
-        called.run(rows, self._core.move, h.numpy(), _ids(rows), True, called.calls)
+        called.run(rows, self._core.move, h.numpy(), _ids(rows), called.calls)
 
 
 class CoreAdaptiveSteps:
-    """An adaptive scheme in the core; its memory is that of the stepper."""
+    """An adaptive scheme in the core; it writes the slots of the stepper."""
 
     def __init__(
         self,
@@ -152,10 +152,13 @@ class CoreAdaptiveSteps:
             name: tolerances_of(scheme.atol, scheme.rtol, model, name, size)
             for name, size in sizes.items()
         }
+        counts = stepper.statistics
+        slots = {"step_size": stepper.step_size, "evaluations": counts.evaluations}
+        slots |= {"accepted": counts.accepted, "rejected": counts.rejected}
         self._stepper = stepper
         self._core = core.AdaptiveIntegrator(
             worlds.engine.compiled,
-            _tableau(scheme),
+            scheme.tableau,
             scheme.attitude,
             atol={name: pair[0] for name, pair in tolerances.items()},
             rtol={name: pair[1] for name, pair in tolerances.items()},
@@ -167,15 +170,8 @@ class CoreAdaptiveSteps:
             processes=plan.processes,
             masses=plan.masses,
             contacts=worlds.engine.compiled_observers(),
+            slots={name: slot.numpy() for name, slot in slots.items()},
         )
-        counts = stepper.statistics
-        self._slots = [
-            (stepper.step_size.numpy(), self._core.step_size),
-            (counts.evaluations.numpy(), self._core.evaluations),
-            (counts.accepted.numpy(), self._core.accepted),
-            (counts.rejected.numpy(), self._core.rejected),
-        ]
-        """Slots of the ledger, and the core's copies of them."""
 
     def step(self, n: int, rows: Tensor | None) -> Tensor | None:
         """Advance by n time steps; return worlds that cannot meet their tolerance."""
@@ -197,23 +193,12 @@ class CoreAdaptiveSteps:
         return torch.as_tensor(taken.copy()), torch.as_tensor(stuck.copy())
 
     def _run(self, rows: Tensor | None, call: Callable[..., Any], of: Any) -> Any:
-        """Copy the slots to the core, call it, and copy them back."""
-        for slot, own in self._slots:
-            np.copyto(own, slot)
         called = self._called
-        result = called.run(rows, call, of, _ids(rows), True, called.calls)
-        for slot, own in self._slots:
-            np.copyto(slot, own)
-        return result
+        return called.run(rows, call, of, _ids(rows), called.calls)
 
     def failure(self, world: int) -> core.Failure:
         """Return the reason why a world is stuck."""
         return self._core.failure(world)
-
-
-def _tableau(scheme: Explicit) -> core.TableauLike:
-    """Return the tableau: to pyright, a cached property does not fit the protocol."""
-    return cast("core.TableauLike", scheme.tableau)
 
 
 def _ids(rows: Tensor | None) -> np.ndarray | None:

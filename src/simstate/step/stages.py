@@ -13,8 +13,8 @@ import torch
 import warp as wp
 from torch import Tensor
 
+from simstate.engine.tableau import Tableau
 from simstate.engine.warp_start import initialise
-from simstate.step.schemes.tableau import Tableau
 
 
 class Launch:

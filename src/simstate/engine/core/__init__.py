@@ -10,6 +10,7 @@ function here states which arrays it writes.
 
 from __future__ import annotations
 
+from simstate.base.compiled_core import description, is_available
 from simstate.engine.core import draws, free_bodies, matrices, reads
 from simstate.engine.core.batch import CoreBatch
 from simstate.engine.core.core_contacts import make_contacts
@@ -20,7 +21,6 @@ from simstate.engine.core.integrator import (
     Failure,
     Integrator,
 )
-from simstate.engine.core.library import description, field_offset, is_available
 from simstate.engine.core.load_tables import (
     CoreLoad,
     CoreProcess,
@@ -34,7 +34,7 @@ from simstate.engine.core.planet_tables import (
     PlanetAirTable,
     Polynomials,
 )
-from simstate.engine.core.scheme import MassArrays, TableauLike
+from simstate.engine.core.scheme import MassArrays
 from simstate.engine.core.step_watch import StepWatch
 
 __all__ = [
@@ -55,10 +55,8 @@ __all__ = [
     "PlanetAirTable",
     "Polynomials",
     "StepWatch",
-    "TableauLike",
     "description",
     "draws",
-    "field_offset",
     "free_bodies",
     "is_available",
     "make_contacts",

@@ -68,9 +68,7 @@ def field_offset(name: str, /) -> tuple[int, int] | None:
     """
 
 class Batch:
-    def __new__(
-        cls, model: int, num_worlds: int, num_threads: int, persistent: bool
-    ) -> Batch: ...
+    def __new__(cls, model: int, num_worlds: int, num_threads: int) -> Batch: ...
     def describe(self) -> dict[str, int]: ...
     def output(self, name: str) -> tuple[int, int] | None:
         """Copy a field out of each call from now on; return address and bytes a world.
@@ -80,7 +78,6 @@ class Batch:
     def expand(self, name: str) -> tuple[int, int] | None: ...
     def needs_everything(self) -> bool: ...
     def error(self, world: int) -> str: ...
-    def step(self, ids: Array | None, n: int, stage: int, /) -> int: ...
     def keep(self, name: str, array: Array, after_constraints: bool, /) -> None: ...
     def evaluate_kept(self, ids: Array | None, after_constraints: bool, /) -> int: ...
     def watched_step(
@@ -104,7 +101,7 @@ class Batch:
     def watch(self, limit: float, arrays: Arrays, /) -> None:
         """Set what each step is checked for; see `StepWatch`.
 
-        Arrays are the first and last column of each range, counts, bad and risen.
+        Arrays are the first and last column of each range, counts and bad.
         """
     def fused_step(
         self, ids: Array | None, n: int, contacts: tuple[Contacts, ...], /
@@ -129,13 +126,6 @@ class Batch:
         Arrays are out (worlds, widths, columns, rows) and switched (worlds, columns).
         """
     def signatures(self, out: Array, /) -> int: ...
-    def ray(
-        self, ids: Array | None, num_rays: int, flg_static: bool, arrays: Arrays, /
-    ) -> int:
-        """Cast rays; return the number of worlds that failed.
-
-        Arrays are pnt, vec, geomgroup, bodyexclude, dist, geomid and normal.
-        """
     def carried_rays(
         self,
         sizes: tuple[int, int, int, int],
@@ -158,9 +148,7 @@ Calls = tuple[Callable[[int, int, int], None], int, int, int]
 
 class Integrator:
     def __new__(cls, batch: Batch, description: dict[str, Any]) -> Integrator: ...
-    def step(
-        self, ids: Array | None, n: int, h: float, refresh: bool, calls: Calls | None, /
-    ) -> int:
+    def step(self, ids: Array | None, n: int, h: float, calls: Calls | None, /) -> int:
         """Take n steps of size h [s]; return flags as `Batch.watched_step` does."""
     def run(
         self,
@@ -168,7 +156,6 @@ class Integrator:
         span: float,
         sizes: Array | None,
         budget: int,
-        refresh: bool,
         calls: Calls | None,
         /,
     ) -> int:
@@ -180,7 +167,6 @@ class Integrator:
             sizes: size of one step of each world [s], (num_worlds,); None: `span`.
             budget: most evaluations of a world. 0: one step of exactly `sizes`, with
                 any error; otherwise steps meet their tolerances, and sizes are limits.
-            refresh: also update positions and velocities, and copy outputs.
             calls: what is called before each evaluation; None: nothing.
         """
 

@@ -12,8 +12,8 @@ import numpy as np
 from mujoco import batch
 from numpy.typing import ArrayLike, NDArray
 
+from simstate.base import compiled_core
 from simstate.base.errors import InvalidInputError
-from simstate.engine.core import library
 from simstate.engine.field_layout import state_columns
 from simstate.engine.fields import STATE_FIELDS
 from simstate.engine.forks import keep_in_child
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-_VELOCITY = mujoco.mjtStage.mjSTAGE_VEL.value
 _ACCELERATION = mujoco.mjtStage.mjSTAGE_ACC.value
 _FAILED = Seen.FAILED.value
 
@@ -35,7 +34,7 @@ class CoreBatch:
 
     Methods that it shares with `mujoco.batch.Batch` have the same names, meaning and
     bits: rows of mjSTATE_INTEGRATION in `state`, live outputs by `bind`, per-world
-    parameters by `expand`. A step that ends with the velocity stage computes only what
+    parameters by `expand`. A step ends with the velocity stage and computes only what
     the bound fields need: positions, velocities and their sensors, but not the mass
     matrix, contacts and forces, unless a bound field or a sensor depends on those.
 
@@ -43,8 +42,6 @@ class CoreBatch:
         model: the model; the batch copies it.
         nsim: the number of worlds.
         nthread: number of threads, including the caller's; 0: one per CPU.
-        persistent: keep one mjData per world, at about 15 MB of address space each;
-            required by sleeping bodies.
     """
 
     def __init__(
@@ -52,13 +49,11 @@ class CoreBatch:
         model: mujoco.MjModel,
         nsim: int,
         nthread: int = 0,
-        persistent: bool = False,
     ) -> None:
         self.model = model
         self.nsim = nsim
-        self.persistent = persistent
-        make = library.module().Batch
-        self.core: _core.Batch = make(model._address, nsim, nthread, persistent)
+        make = compiled_core.module().Batch
+        self.core: _core.Batch = make(model._address, nsim, nthread)
         found = self.core.describe()
         self.nthread: int = found["num_threads"]
         if self.nthread > 1:
@@ -129,28 +124,20 @@ class CoreBatch:
 
     def step(
         self,
-        ids: Array | None = None,
+        ids: ArrayLike | None = None,
         nstep: int = 1,
-        stage: int = _VELOCITY,
         contacts: tuple[_core.Contacts, ...] = (),
     ) -> None:
-        """Advance by nstep × mj_step, then compute the stages up to `stage`.
+        """Advance by nstep × mj_step, then compute the velocity stage.
 
         Writes the worlds' rows of `state`, bound fields, warnings and status, and the
-        memory of `contacts`, which observe steps with `stage` mjSTAGE_VEL. Many
-        substeps run in several rounds, so that Ctrl-C stops all worlds at the same
-        substep. If MuJoCo raises an error in a world, that world keeps the state from
-        before the round, and all worlds stop after it.
+        memory of `contacts`, which observe the steps. Many substeps run in several
+        rounds, so that Ctrl-C stops all worlds at the same substep. If MuJoCo raises an
+        error in a world, that world keeps the state from before the round, and all
+        worlds stop after it.
         """
         ids = self.ids(ids)
-        if stage == _VELOCITY:
-            self.check(ids, self.core.fused_step(ids, nstep, contacts))
-            return
-        if contacts:
-            raise InvalidInputError(
-                "Contacts need a step with stage mjSTAGE_VEL.", name="contacts"
-            )
-        self.check(ids, self.core.step(ids, nstep, int(stage)))
+        self.check(ids, self.core.fused_step(ids, nstep, contacts))
 
     def rollout(
         self,
@@ -247,39 +234,6 @@ class CoreBatch:
         self.core.get_model(world, model._address)
         return model
 
-    def ray(
-        self,
-        pnt: ArrayLike,
-        vec: ArrayLike,
-        geomgroup: ArrayLike | None = None,
-        flg_static: bool = True,
-        bodyexclude: ArrayLike = -1,
-        ids: Array | None = None,
-        normal: bool = False,
-    ) -> tuple[Array, ...]:
-        """Return distances and geoms of the hits of rays, as mj_ray; each (n, rays).
-
-        Origins and directions are broadcast to (n, rays, 3), world axes [m]; a miss is
-        −1. With `normal`, also return the surface normals, (n, rays, 3).
-        """
-        ids = self.ids(ids)
-        n = self.nsim if ids is None else len(ids)
-        starts = np.atleast_2d(np.asarray(pnt, np.float64))
-        directions = np.atleast_2d(np.asarray(vec, np.float64))
-        rays = np.broadcast_shapes(starts.shape[:-1], directions.shape[:-1])[-1]
-        starts = np.ascontiguousarray(np.broadcast_to(starts, (n, rays, 3)))
-        directions = np.ascontiguousarray(np.broadcast_to(directions, (n, rays, 3)))
-        exclude = _whole_numbers(
-            "bodyexclude", bodyexclude, (n, rays), -1, self.model.nbody
-        )
-        group = None if geomgroup is None else np.ascontiguousarray(geomgroup, np.uint8)
-        dist, geomid = np.zeros((n, rays)), np.zeros((n, rays), np.int32)
-        normals = np.zeros((n, rays, 3)) if normal else None
-        arrays = (starts, directions, group, exclude, dist, geomid, normals)
-        failed = self.core.ray(ids, rays, flg_static, arrays)
-        self.check(ids, failed)
-        return (dist, geomid) if normals is None else (dist, geomid, normals)
-
     def check(self, ids: Array | None, failed: int) -> None:
         """Raise for the worlds that failed in the last call."""
         if failed:
@@ -290,19 +244,8 @@ class CoreBatch:
             raise simulation_error(error) from error
 
     def ids(self, ids: ArrayLike | None) -> Array | None:
-        """Return ids or a mask of worlds as int32 ids; None for all."""
-        if ids is None:
-            return None
-        array = np.asarray(ids)
-        if array.dtype == bool:
-            if array.shape != (self.nsim,):
-                raise InvalidInputError(
-                    f"A mask of worlds must have shape ({self.nsim},), got "
-                    f"{array.shape}.",
-                    name="ids",
-                )
-            array = np.flatnonzero(array)
-        return np.ascontiguousarray(array, np.int32)
+        """Return ids of worlds as int32; None for all."""
+        return None if ids is None else np.ascontiguousarray(ids, np.int32)
 
     def _check_world(self, world: int) -> None:
         if not 0 <= world < self.nsim:
@@ -324,18 +267,3 @@ class _Memory:
             "shape": shape,
             "typestr": kind,
         }
-
-
-def _whole_numbers(
-    what: str, values: ArrayLike, shape: tuple[int, ...], low: int, high: int
-) -> Array:
-    """Return integers in [low, high), broadcast, as int32; raise for others."""
-    array = np.asarray(values)
-    if array.dtype.kind not in "iu" or (
-        array.size and not (low <= array.min() and array.max() < high)
-    ):
-        raise InvalidInputError(
-            f"{what} must be integers from {low} to {high - 1}, got {values!r}.",
-            name=what,
-        )
-    return np.ascontiguousarray(np.broadcast_to(array, shape), np.int32)

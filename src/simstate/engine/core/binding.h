@@ -25,7 +25,7 @@ typedef struct {
   core_views views;
   const int* range;
   int* counts;
-  uint8_t *bad, *risen;
+  uint8_t* bad;
   int num_ranges;
   double limit;
 } core_watch;
@@ -147,13 +147,13 @@ void core_release_description(integrator_object* self);
 
 /* A call on some worlds of a batch; no ids: on all. */
 typedef struct {
-  enum { CORE_APPLY, CORE_STEP, CORE_FORWARD, CORE_SET_CONST } kind;
+  enum { CORE_APPLY, CORE_FORWARD, CORE_SET_CONST } kind;
   const int* ids;
   int count;
   mjfBatchFunc function;  /* of CORE_APPLY */
   void* argument;
   int save;
-  int num_steps, stage;   /* of the others */
+  int stage;              /* of CORE_FORWARD */
 } core_call;
 
 /* Runs it without the GIL, and without the warnings that MuJoCo would print.
@@ -180,21 +180,11 @@ int core_run_steps(batch_object* self, const core_call* call, int64_t num_steps,
 int core_run_called(integrator_object* self, const core_integrator* in, PyObject* ids,
                     PyObject* calls);
 
-/* --------------------------------------------------------------- binding_points.c */
-
-/* Methods of Batch: what went wrong in a step (binding_watch.c). */
-PyObject* core_set_watch(batch_object* self, PyObject* args);
-PyObject* core_count_warnings(batch_object* self, PyObject* unused);
-PyObject* core_has_warned(batch_object* self, PyObject* unused);
-PyObject* core_find_bad(batch_object* self, PyObject* unused);
+/* ------------------------------------------------------------ methods of Batch */
 
 /* Notes the warnings so far; what went wrong since then: 1 a bad world, 2 a warning. */
 void core_begin_watch(batch_object* self);
 int core_end_watch(batch_object* self);
-
-/* Methods of Batch: fields of the last evaluation (binding_kept.c). */
-PyObject* core_keep(batch_object* self, PyObject* args);
-PyObject* core_evaluate_kept(batch_object* self, PyObject* args);
 
 /* A method of Batch: steps under controls of each step (binding_rollout.c). */
 PyObject* core_py_rollout(batch_object* self, PyObject* args);
@@ -203,8 +193,7 @@ PyObject* core_py_rollout(batch_object* self, PyObject* args);
 PyObject* core_differentiate(batch_object* self, PyObject* args);
 PyObject* core_signatures(batch_object* self, PyObject* out);
 
-/* Methods of Batch: rays at the present positions. */
-PyObject* core_ray(batch_object* self, PyObject* args);
+/* A method of Batch: rays at the present positions. */
 PyObject* core_carried_rays(batch_object* self, PyObject* args);
 
 /* ------------------------------------------------------------- binding_matrices.c */

@@ -1,4 +1,5 @@
 /* The Python type Batch: worlds of one model, and what runs on them. */
+#include <math.h>
 #include <string.h>
 
 #include "binding.h"
@@ -6,11 +7,11 @@
 PyObject* core_batch_type;
 
 static PyObject* batch_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static char* names[] = {"model", "num_worlds", "num_threads", "persistent", NULL};
+  static char* names[] = {"model", "num_worlds", "num_threads", NULL};
   unsigned long long model;
-  int num_worlds, num_threads, persistent;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Kiip", names, &model, &num_worlds,
-                                   &num_threads, &persistent)) {
+  int num_worlds, num_threads;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Kii", names, &model, &num_worlds,
+                                   &num_threads)) {
     return NULL;
   }
   if (num_worlds < 1) {
@@ -25,7 +26,7 @@ static PyObject* batch_new(PyTypeObject* type, PyObject* args, PyObject* kwargs)
   batch_object* self = core_new(type);
   if (!self) return NULL;
   char error[1000] = "";
-  mjBatchConfig config = {num_threads, (mjtBool)persistent};
+  mjBatchConfig config = {num_threads, 0};
   const mjModel* m = (const mjModel*)(uintptr_t)model;
   Py_BEGIN_ALLOW_THREADS;
   self->batch = lib.mjb_makeBatch(m, num_worlds, &config, error, sizeof error);
@@ -128,6 +129,41 @@ static PyObject* call_on(batch_object* self, PyObject* ids, core_call call,
   return core_number(failed);
 }
 
+/* keep(name, array, after_constraints): copies a field into (num_worlds, ...) float64
+ * after every step from now on, before positions and velocities are brought up to date.
+ * mj_rnePostConstraint runs first if `after_constraints` is true for one of them. */
+static PyObject* keep(batch_object* self, PyObject* args) {
+  const char* name;
+  PyObject* array;
+  int after_constraints;
+  if (!PyArg_ParseTuple(args, "sOp", &name, &array, &after_constraints)) return NULL;
+  core_field field;
+  int i = self->kept.outputs.num_outputs;
+  if (i == CORE_MAX_KEPT || !core_find_field(name, &field) || field.is_scalar) {
+    PyErr_Format(PyExc_ValueError, "%s cannot be kept.", name);
+    return NULL;
+  }
+  Py_buffer* view = self->kept_view + i;
+  if (!core_view(array, view, 'd', -1, 1, name)) return NULL;
+  self->kept_output[i] =
+      (core_output){field.offset, 0, (size_t)(view->len / self->num_worlds), view->buf,
+                    CORE_REFRESHED};
+  self->kept.after_constraints |= after_constraints;
+  self->kept.outputs.num_outputs++;
+  Py_RETURN_NONE;
+}
+
+/* evaluate_kept(ids, after_constraints): mj_forward at the present state, which fills
+ * the kept fields alone. Returns the number of worlds that failed. */
+static PyObject* evaluate_kept(batch_object* self, PyObject* args) {
+  PyObject* ids;
+  core_evaluation evaluation = {.kept = &self->kept};
+  if (!PyArg_ParseTuple(args, "Op", &ids, &evaluation.after_constraints)) return NULL;
+  core_call call = {
+      .kind = CORE_APPLY, .function = core_evaluate_world, .argument = &evaluation};
+  return call_on(self, ids, call, 0, NULL);
+}
+
 static int is_count(Py_ssize_t given, Py_ssize_t wanted, const char* name) {
   if (given == wanted) return 1;
   PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, got %zd.", name, wanted, given);
@@ -143,15 +179,6 @@ static PyObject* forward(batch_object* self, PyObject* const* args, Py_ssize_t c
 
 static PyObject* set_const(batch_object* self, PyObject* ids) {
   return call_on(self, ids, (core_call){.kind = CORE_SET_CONST}, 0, NULL);
-}
-
-static PyObject* step(batch_object* self, PyObject* const* args, Py_ssize_t count) {
-  if (!is_count(count, 3, "step")) return NULL;
-  core_call call = {.kind = CORE_STEP,
-                    .num_steps = (int)PyLong_AsLong(args[1]),
-                    .stage = (int)PyLong_AsLong(args[2])};
-  if (PyErr_Occurred()) return NULL;
-  return call_on(self, args[0], call, 0, NULL);
 }
 
 typedef struct {
@@ -218,6 +245,94 @@ static PyObject* watched_step(batch_object* self, PyObject* const* args,
   return is_count(count, 3, "watched_step") ? run_steps(self, args, 1) : NULL;
 }
 
+/* What goes wrong in a step. */
+
+static int is_bad(const mjtNum* row, const int* range, int num_ranges, double limit) {
+  for (int i = 0; i < num_ranges; i++) {
+    for (int k = range[2 * i]; k < range[2 * i + 1]; k++) {
+      if (!(fabs(row[k]) <= limit)) return 1;
+    }
+  }
+  return 0;
+}
+
+/* Marks worlds whose numbers are beyond the limit in ranges of columns, or that have more
+ * warnings of lost contacts or bad states than counted. 1: a world is bad, 2: there are
+ * more warnings of any kind. */
+static int look(const batch_object* self) {
+  const core_watch* w = &self->watch;
+  int nstate = lib.mjb_nstate(self->batch), found = 0, rose = 0;
+  const mjWarningStat* warning = lib.mjb_warning(self->batch);
+  const mjtNum* row = lib.mjb_state(self->batch);
+  for (int i = 0; i < self->num_worlds; i++, row += nstate) {
+    int world = is_bad(row, w->range, w->num_ranges, w->limit);
+    for (int k = 0; k < mjNWARNING; k++) {
+      int at = i * mjNWARNING + k, more = warning[at].number != w->counts[at];
+      rose |= more;
+      world |= more && k >= mjWARN_CONTACTFULL; /* contacts lost, or bad states */
+    }
+    w->bad[i] = (uint8_t)world;
+    found |= world;
+  }
+  return found | rose << 1;
+}
+
+/* watch(limit, (columns, counts, bad)): what every step looks at from now on. */
+static PyObject* set_watch(batch_object* self, PyObject* args) {
+  PyObject* arrays;
+  core_watch w = {0};
+  Py_ssize_t n = self->num_worlds, sides;
+  Py_ssize_t nstate = lib.mjb_nstate(self->batch);
+  if (!PyArg_ParseTuple(args, "dO", &w.limit, &arrays)) return NULL;
+  const core_entry entry[] = {
+      CORE_IDS("columns", -1, 0, &w.range, nstate + 1, &sides),
+      CORE_OUT("counts", 'i', n * mjNWARNING, &w.counts),
+      CORE_OUT("bad", 'B', n, &w.bad),
+  };
+  if (!CORE_TAKE_ALL(&w.views, arrays, entry)) {
+    core_release(&w.views); /* the earlier watch stays */
+    return NULL;
+  }
+  w.num_ranges = (int)(sides / 2);
+  core_release(&self->watch.views);
+  self->watch = w;
+  Py_RETURN_NONE;
+}
+
+/* Counts the warnings so far. */
+static PyObject* count_warnings(batch_object* self, PyObject* unused) {
+  (void)unused;
+  core_begin_watch(self);
+  Py_RETURN_NONE;
+}
+
+/* Whether there are other numbers of warnings than were counted. */
+static PyObject* has_warned(batch_object* self, PyObject* unused) {
+  int n = self->watch.views.count ? self->num_worlds * mjNWARNING : 0, rose = 0;
+  const mjWarningStat* warning = lib.mjb_warning(self->batch);
+  (void)unused;
+  for (int i = 0; i < n; i++) rose |= warning[i].number != self->watch.counts[i];
+  return PyBool_FromLong(rose);
+}
+
+/* Whether there are bad worlds, and more warnings than were counted. */
+static PyObject* find_bad(batch_object* self, PyObject* unused) {
+  (void)unused;
+  int seen = core_end_watch(self);
+  return Py_BuildValue("ii", seen & 1, seen >> 1);
+}
+
+void core_begin_watch(batch_object* self) {
+  if (!self->watch.views.count) return;
+  const mjWarningStat* warning = lib.mjb_warning(self->batch);
+  int n = self->num_worlds * mjNWARNING;
+  for (int i = 0; i < n; i++) self->watch.counts[i] = warning[i].number;
+}
+
+int core_end_watch(batch_object* self) {
+  return self->watch.views.count ? look(self) : 0;
+}
+
 static PyObject* get_model(batch_object* self, PyObject* args) {
   int world;
   unsigned long long model;
@@ -232,21 +347,19 @@ static PyMethodDef methods[] = {
     {"expand", (PyCFunction)expand, METH_O, NULL},
     {"needs_everything", (PyCFunction)needs_everything, METH_NOARGS, NULL},
     {"error", (PyCFunction)error_of, METH_O, NULL},
-    {"step", (PyCFunction)(void (*)(void))step, METH_FASTCALL, NULL},
     {"fused_step", (PyCFunction)(void (*)(void))fused_step, METH_FASTCALL, NULL},
     {"watched_step", (PyCFunction)(void (*)(void))watched_step, METH_FASTCALL, NULL},
     {"rollout", (PyCFunction)core_py_rollout, METH_VARARGS, NULL},
-    {"watch", (PyCFunction)core_set_watch, METH_VARARGS, NULL},
+    {"watch", (PyCFunction)set_watch, METH_VARARGS, NULL},
     {"forward", (PyCFunction)(void (*)(void))forward, METH_FASTCALL, NULL},
     {"set_const", (PyCFunction)set_const, METH_O, NULL},
-    {"keep", (PyCFunction)core_keep, METH_VARARGS, NULL},
-    {"evaluate_kept", (PyCFunction)core_evaluate_kept, METH_VARARGS, NULL},
-    {"count_warnings", (PyCFunction)core_count_warnings, METH_NOARGS, NULL},
-    {"has_warned", (PyCFunction)core_has_warned, METH_NOARGS, NULL},
-    {"find_bad", (PyCFunction)core_find_bad, METH_NOARGS, NULL},
+    {"keep", (PyCFunction)keep, METH_VARARGS, NULL},
+    {"evaluate_kept", (PyCFunction)evaluate_kept, METH_VARARGS, NULL},
+    {"count_warnings", (PyCFunction)count_warnings, METH_NOARGS, NULL},
+    {"has_warned", (PyCFunction)has_warned, METH_NOARGS, NULL},
+    {"find_bad", (PyCFunction)find_bad, METH_NOARGS, NULL},
     {"differentiate", (PyCFunction)core_differentiate, METH_VARARGS, NULL},
     {"signatures", (PyCFunction)core_signatures, METH_O, NULL},
-    {"ray", (PyCFunction)core_ray, METH_VARARGS, NULL},
     {"carried_rays", (PyCFunction)core_carried_rays, METH_VARARGS, NULL},
     {"get_model", (PyCFunction)get_model, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},

@@ -63,34 +63,31 @@ static int run_on(integrator_object* self, core_integrator* in, PyObject* ids,
   return failed;
 }
 
-/* step(ids, n, h, refresh, calls): flags, as watched_step. */
+/* step(ids, n, h, calls): flags, as watched_step. */
 static PyObject* step(integrator_object* self, PyObject* args) {
   PyObject *ids, *calls;
   core_integrator in = self->in;
   long long num_steps;
-  int refresh;
-  if (!PyArg_ParseTuple(args, "OLdpO", &ids, &num_steps, &in.step, &refresh, &calls)) {
+  if (!PyArg_ParseTuple(args, "OLdO", &ids, &num_steps, &in.step, &calls)) {
     return NULL;
   }
   in.num_steps = num_steps;
   in.method = &core_fixed;
-  in.outputs = refresh ? &self->batch->outputs : NULL;
+  in.outputs = &self->batch->outputs;
   core_begin_watch(self->batch);
   int failed = in.num_steps < 1 ? 0 : run_on(self, &in, ids, calls);
   if (failed < 0) return NULL;
   return PyLong_FromLong(core_end_watch(self->batch) | (failed != 0) << 2);
 }
 
-/* run(ids, span, sizes, budget, refresh, calls): steps of each world's choice over a span,
+/* run(ids, span, sizes, budget, calls): steps of each world's choice over a span,
  * or, with sizes, one step of each: of that size if the budget is 0, whatever its error,
  * else at most of that size, so that it meets its tolerance. */
 static PyObject* run(integrator_object* self, PyObject* args) {
   PyObject *ids, *sizes, *calls;
   core_integrator in = self->in;
   long long budget;
-  int refresh;
-  if (!PyArg_ParseTuple(args, "OdOLpO", &ids, &in.span, &sizes, &budget, &refresh,
-                        &calls)) {
+  if (!PyArg_ParseTuple(args, "OdOLO", &ids, &in.span, &sizes, &budget, &calls)) {
     return NULL;
   }
   if (budget && !in.scheme.b_error) {
@@ -100,7 +97,7 @@ static PyObject* run(integrator_object* self, PyObject* args) {
   core_views v = {.count = 0};
   in.method = budget ? &core_adaptive : &core_fixed;
   in.budget = budget;
-  in.outputs = refresh ? &self->batch->outputs : NULL;
+  in.outputs = &self->batch->outputs;
   int fine = core_take_one(
       &v, sizes, (core_entry)CORE_IF("sizes", 'd', in.num_worlds, 0, &in.own_step));
   int failed = fine ? run_on(self, &in, ids, calls) : -1;

@@ -71,9 +71,6 @@ static int run(batch_object* self, const core_call* call) {
     case CORE_APPLY:
       return lib.mjb_apply(self->batch, call->ids, call->count, call->function,
                            call->argument, call->save);
-    case CORE_STEP:
-      return lib.mjb_step(self->batch, call->ids, call->count, call->num_steps,
-                          call->stage);
     case CORE_FORWARD:
       return lib.mjb_forward(self->batch, call->ids, call->count, call->stage);
     default:

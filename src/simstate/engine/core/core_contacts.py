@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simstate.engine.core import library
+from simstate.base import compiled_core
 from simstate.engine.core.batch import CoreBatch
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def make_contacts(
             and whether an element was in contact, (num_worlds, elements).
     """
     past = slots["force_history_w"].shape[1]
-    return library.module().Contacts(
+    return compiled_core.module().Contacts(
         batch.core,
         (*columns.shape, past),
         every_step,

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simstate.engine.core import library
+from simstate.base import compiled_core
 
 Array = NDArray[Any]
-_compiled = cache(library.module)
+_compiled = cache(compiled_core.module)
 
 
 def uniform(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from simstate.engine.core import library
+from simstate.base import compiled_core
 
 Array = NDArray[Any]
 
@@ -21,7 +21,7 @@ def describe(qpos: Array, qvel: Array, com: Array) -> Array:
     centre of mass from the body's origin, body axes [m].
     """
     out = np.empty((len(qpos), 18))
-    library.module().free_bodies(len(qpos), (qpos, qvel, com, out))
+    compiled_core.module().free_bodies(len(qpos), (qpos, qvel, com, out))
     return out
 
 
@@ -34,5 +34,5 @@ def to_world(
     1, 3), along the body's axes if `turned`, else along the world's. Return False if a
     value is not finite.
     """
-    module = library.module()
+    module = compiled_core.module()
     return bool(module.body_loads(len(qpos), turned, (qpos, force, moment, out)))

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from simstate.base import compiled_core
 from simstate.base.errors import InvalidInputError, unknown_name
-from simstate.engine.core import library
 from simstate.engine.core.batch import Array, CoreBatch
 from simstate.engine.core.load_tables import CoreLoad, CoreProcess
 from simstate.engine.core.scheme import (
     ATTITUDES,
     MassArrays,
-    TableauLike,
     layout_entries,
     mass_entries,
     optional_row,
     tableau_arrays,
 )
 from simstate.engine.stage import Seen
+from simstate.engine.tableau import Tableau
 
 if TYPE_CHECKING:
     from simstate.engine.core import _core
@@ -92,7 +93,7 @@ class Integrator:
     def __init__(
         self,
         batch: CoreBatch,
-        tableau: TableauLike,
+        tableau: Tableau,
         attitude: str = "lie",
         *,
         loads: Sequence[CoreLoad] = (),
@@ -120,7 +121,7 @@ class Integrator:
             **self._control(),
         }
         try:
-            make = library.module().Integrator
+            make = compiled_core.module().Integrator
             self._core: _core.Integrator = make(batch.core, description)
         except ValueError as error:
             raise InvalidInputError(str(error), name="integrator") from None
@@ -134,19 +135,18 @@ class Integrator:
         n: int,
         h: float,
         ids: Array | None = None,
-        refresh: bool = True,
         calls: EvaluationCalls | None = None,
     ) -> int:
         """Advance by n steps of h seconds; return flags of `Seen`.
 
         Writes time, qpos, qvel, act and qacc_warmstart of the worlds' rows, processes,
-        masses and the parameters that depend on them, `evaluations`; and with `refresh`
-        the bound fields: positions and velocities at the new state, the others of the
+        masses and the parameters that depend on them, `evaluations`, and the bound
+        fields: positions and velocities at the new state, the others of the
         last stage. A mass that would run out is kept, and marked in `masses.empty`.
         """
         if ids is not None:
             ids = self.batch.ids(ids)
-        seen = self._core.step(ids, n, h, refresh, _row(calls))
+        seen = self._core.step(ids, n, h, _row(calls))
         if seen & _FAILED:
             self.batch.check(ids, 1)
         return seen
@@ -155,7 +155,6 @@ class Integrator:
         self,
         h: Array,
         ids: Array | None = None,
-        refresh: bool = True,
         calls: EvaluationCalls | None = None,
     ) -> None:
         """Take one step of size h in each world [s]; float64, (num_worlds,).
@@ -163,7 +162,7 @@ class Integrator:
         Writes what `step` writes.
         """
         ids = self.batch.ids(ids)
-        self.batch.check(ids, self._core.run(ids, 0.0, h, 0, refresh, _row(calls)))
+        self.batch.check(ids, self._core.run(ids, 0.0, h, 0, _row(calls)))
 
 
 class AdaptiveIntegrator(Integrator):
@@ -184,12 +183,14 @@ class AdaptiveIntegrator(Integrator):
         processes: as in `Integrator`.
         masses: as in `Integrator`.
         contacts: as in `Integrator`; a call of `advance` counts as one step.
+        slots: arrays to use as `step_size`, `accepted`, `rejected` and `evaluations`,
+            by name; new ones where left out.
     """
 
     def __init__(
         self,
         batch: CoreBatch,
-        tableau: TableauLike,
+        tableau: Tableau,
         attitude: str = "lie",
         *,
         atol: Mapping[str, ArrayLike],
@@ -202,6 +203,7 @@ class AdaptiveIntegrator(Integrator):
         processes: Sequence[CoreProcess] = (),
         masses: MassArrays | None = None,
         contacts: tuple[_core.Contacts, ...] = (),
+        slots: Mapping[str, Array] = MappingProxyType({}),
     ) -> None:
         if tableau.b_error is None:
             raise InvalidInputError(
@@ -211,11 +213,11 @@ class AdaptiveIntegrator(Integrator):
         self.blocks = (*_MECHANICS, *widths)
         """The blocks of the state with separate tolerances."""
         n = batch.nsim
-        self.step_size = np.zeros(n)
+        self.step_size = slots.get("step_size", np.zeros(n))
         """Size of the next step to attempt in each world [s]; 0: unknown."""
-        self.accepted = np.zeros(n, np.int64)
+        self.accepted = slots.get("accepted", np.zeros(n, np.int64))
         """Steps taken so far; shape (num_worlds,)."""
-        self.rejected = np.zeros(n, np.int64)
+        self.rejected = slots.get("rejected", np.zeros(n, np.int64))
         """Steps rejected so far; shape (num_worlds,)."""
         self.stuck = np.zeros(n, bool)
         """Worlds that could not meet their tolerance in the last call."""
@@ -243,6 +245,7 @@ class AdaptiveIntegrator(Integrator):
             processes=processes,
             masses=masses,
             contacts=contacts,
+            evaluations=slots.get("evaluations"),
         )
 
     def _by_dof(
@@ -288,7 +291,6 @@ class AdaptiveIntegrator(Integrator):
         self,
         span: float,
         ids: Array | None = None,
-        refresh: bool = True,
         calls: EvaluationCalls | None = None,
     ) -> NDArray[np.bool_] | None:
         """Advance by `span` seconds; return the mask of worlds that are stuck, or None.
@@ -296,14 +298,13 @@ class AdaptiveIntegrator(Integrator):
         Writes what `step` writes, and `step_size`, `accepted`, `rejected`, `stuck`. A
         stuck world has advanced by a part of the span: the caller must restore it.
         """
-        self._run(ids, span, None, refresh, calls)
+        self._run(ids, span, None, calls)
         return self.stuck if self.stuck.any() else None
 
     def attempt(
         self,
         limit: Array,
         ids: Array | None = None,
-        refresh: bool = True,
         calls: EvaluationCalls | None = None,
     ) -> tuple[Array, NDArray[np.bool_]]:
         """Take one step in each world that meets its tolerance, at most `limit` [s].
@@ -312,7 +313,7 @@ class AdaptiveIntegrator(Integrator):
         (num_worlds,) each. Writes what `advance` writes.
         """
         self._elapsed[:] = 0.0
-        self._run(ids, 0.0, limit, refresh, calls)
+        self._run(ids, 0.0, limit, calls)
         return self._elapsed, self.stuck
 
     def _run(
@@ -320,7 +321,6 @@ class AdaptiveIntegrator(Integrator):
         ids: Array | None,
         span: float,
         limit: Array | None,
-        refresh: bool,
         calls: EvaluationCalls | None,
     ) -> None:
         """Call the core until all worlds are finished or stuck."""
@@ -332,7 +332,7 @@ class AdaptiveIntegrator(Integrator):
         self._unfinished[:] = False
         self.stuck[:] = False
         while True:
-            failed = self._core.run(ids, span, limit, budget, refresh, row)
+            failed = self._core.run(ids, span, limit, budget, row)
             self.batch.check(ids, failed)
             if not self._unfinished.any():
                 break

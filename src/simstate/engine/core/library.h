@@ -33,7 +33,7 @@ void mj_stepSkip(const mjModel* m, mjData* d, int skipstage, int skipsensor);
   X(mj_markStack) X(mj_freeStack) X(mj_stackAllocNum) X(mj_kinematics) X(mj_flex)    \
   X(mj_ray) X(mjb_makeBatch) X(mjb_deleteBatch) X(mjb_nstate) X(mjb_state)           \
   X(mjb_warning) X(mjb_status) X(mjb_error) X(mjb_output) X(mjb_expand)              \
-  X(mjb_setConst) X(mjb_step) X(mjb_forward) X(mjb_apply) X(mjb_getModel)            \
+  X(mjb_setConst) X(mjb_forward) X(mjb_apply) X(mjb_getModel)            \
   X(mjb_nthread) X(mjb_model) X(mj_stepSkip) X(mj_differentiatePos)                  \
   X(mj_integratePos) X(mj_stateSize)
 

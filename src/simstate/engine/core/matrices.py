@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simstate.engine.core import library
+from simstate.base import compiled_core
 
 Array = NDArray[Any]
 
@@ -44,7 +44,7 @@ def jacobians(
     """
     worlds, dofs, count = cdof.shape[0], cdof.shape[1], len(points.elements)
     out = np.empty((worlds, count, 6, dofs))
-    library.module().jacobians(
+    compiled_core.module().jacobians(
         (worlds, count, dofs, pos.shape[1], subtree_com.shape[1]),
         (
             cdof,
@@ -64,5 +64,5 @@ def entries(rows: Array, places: Array) -> Array:
     """Return row values at `places` (int32, −1: zero); (worlds, *places.shape)."""
     worlds, width = rows.shape
     out = np.empty((worlds, *places.shape))
-    library.module().entries((worlds, width, places.size), (rows, places, out))
+    compiled_core.module().entries((worlds, width, places.size), (rows, places, out))
     return out

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from simstate.base import compiled_core
 from simstate.base.errors import InvalidInputError
-from simstate.engine.core import library
 
 Array = NDArray[Any]
 
@@ -61,7 +61,7 @@ class Read:
         sources = (self.source, self.quat, com, cvel, self.local)
         ids = (self.elements, self.bodies, self.roots)
         try:
-            return library.module().Reads(num_worlds, numbers, sources, ids).run
+            return compiled_core.module().Reads(num_worlds, numbers, sources, ids).run
         except ValueError as error:
             raise InvalidInputError(str(error), name="reads") from None
 

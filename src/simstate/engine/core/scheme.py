@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -13,51 +13,13 @@ from numpy.typing import NDArray
 from simstate.base.errors import InvalidInputError
 from simstate.engine.core.batch import Array, CoreBatch
 from simstate.engine.field_layout import activation_range, joint_layout
+from simstate.engine.tableau import Tableau
 
 ATTITUDES = {"manifold": 0, "high_order": 1, "lie": 2}
 """The attitude modes, as the core numbers them."""
 
 
-class TableauLike(Protocol):
-    """A Butcher tableau, as `simstate.integrate.Tableau`."""
-
-    @property
-    def a(self) -> Sequence[Sequence[float]]:
-        """Weights of the i preceding stages in row i."""
-        ...
-
-    @property
-    def b(self) -> Sequence[float]:
-        """The weights of the accepted solution."""
-        ...
-
-    @property
-    def c(self) -> Sequence[float]:
-        """Time of each stage, as a fraction of the step."""
-        ...
-
-    @property
-    def b_error(self) -> Sequence[float] | None:
-        """b minus the weights of the embedded solution."""
-        ...
-
-    @property
-    def b_error_low(self) -> Sequence[float] | None:
-        """A second, coarser estimate."""
-        ...
-
-    @property
-    def control_order(self) -> int:
-        """The order of the error estimate."""
-        ...
-
-    @property
-    def is_first_same_as_last(self) -> bool:
-        """True if the last stage is at the new state."""
-        ...
-
-
-def tableau_arrays(tableau: TableauLike, attitude: str) -> dict[str, Any]:
+def tableau_arrays(tableau: Tableau, attitude: str) -> dict[str, Any]:
     """Return the weights of a scheme; `a` is padded with zeros to a square."""
     stages = len(tableau.b)
     a = np.zeros((stages, stages))

@@ -33,9 +33,7 @@ class StepWatch:
         """Numbers of warnings at the start of the step; (num_worlds, mjNWARNING)."""
         self.bad = np.zeros(batch.nsim, bool)
         """Worlds whose state is invalid, or was according to MuJoCo."""
-        self.risen = np.zeros((batch.nsim, kinds), bool)
-        """True for warnings given since `begin`; (num_worlds, mjNWARNING)."""
-        self._core.watch(limit, (ranges, self.counts, self.bad, self.risen))
+        self._core.watch(limit, (ranges, self.counts, self.bad))
 
     def begin(self) -> None:
         """Record the present warnings; writes `counts`."""
@@ -46,6 +44,6 @@ class StepWatch:
         return self._core.has_warned()
 
     def look(self) -> tuple[bool, bool]:
-        """Return whether a world is invalid and MuJoCo warned; write `bad`, `risen`."""
+        """Return whether a world is invalid and MuJoCo warned; write `bad`."""
         bad, warned = self._core.find_bad()
         return bool(bad), bool(warned)

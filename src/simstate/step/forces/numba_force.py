@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 import mujoco
 import numpy as np
 
+from simstate.base import compiled_core
 from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.base.extras import library
-from simstate.engine import FIELDS, core
+from simstate.engine import FIELDS
 from simstate.step.force_views import WRITABLE, check_read
 from simstate.step.forces.force_parameters import Numbers
 from simstate.step.forces.function_force import CompiledFunction
@@ -53,10 +54,11 @@ def compile_force(
         parameters: values by name, each a number or (num_envs,).
     """
     numba = library("numba", "compiled", "Forces compiled from Python functions")
-    if not core.is_available():
+    if not compiled_core.is_available():
         raise InvalidInputError(
             "Forces compiled from Python functions need the compiled core: "
-            f"{core.description()}. Use sim.add_force(model, reads=…, writes=…)."
+            f"{compiled_core.description()}. Use sim.add_force(model, reads=…, "
+            "writes=…)."
         )
     if not callable(function):
         raise InvalidInputError(
@@ -90,7 +92,7 @@ def compile_force(
 
 def _place(model: mujoco.MjModel, name: str) -> tuple[int, tuple[int, ...]]:
     """Return the offset of a field's pointer in mjData, and its shape."""
-    found = core.field_offset(name)
+    found = compiled_core.module().field_offset(name)
     # None: not of this version of MuJoCo.
     values = np.asarray(getattr(mujoco.MjData(model), name, None))
     if found is None or found[1] or values.dtype != np.float64:
@@ -106,7 +108,7 @@ def _wrapper(
     num_parameters: int,
 ) -> Callable[..., None]:
     """Return a function of the C type that calls the user's with arrays."""
-    time = core.field_offset("time")
+    time = compiled_core.module().field_offset("time")
     assert time is not None
     lines = [f"t = _load(d, {time[0]}, 1)[0]"]
     arguments = ["t"]

@@ -12,9 +12,9 @@ from typing import Any
 
 from simstate.base.checks import instance_of
 from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.engine.tableau import Tableau
 from simstate.step.schemes import dop853
 from simstate.step.schemes.schemes import Adaptive, AttitudeMode, Explicit
-from simstate.step.schemes.tableau import Tableau
 
 # Fixed steps.
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from simstate.base.checks import number
 from simstate.base.errors import InvalidInputError, unknown_name
-from simstate.step.schemes.tableau import Tableau
+from simstate.engine.tableau import Tableau
 from simstate.step.schemes.tolerances import Tolerance, check_tolerance
 
 AttitudeMode = Literal["lie", "high_order", "manifold"]

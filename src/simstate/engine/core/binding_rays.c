@@ -1,34 +1,8 @@
-/* Rays from the worlds' present positions. */
+/* Rays that elements of the model carry, at the present positions. */
 #include <math.h>
 #include <string.h>
 
 #include "binding.h"
-
-/* Where the results of each world are: its place among the chosen ones. */
-typedef struct {
-  int num_rays;
-  const int* row;  /* NULL: worlds are rows */
-  const int* exclude;
-  const double *point, *direction;
-  const mjtByte* group;
-  mjtBool with_static;
-  double *distance, *normal;
-  int* geom;
-} points;
-
-static void ray_world(const mjModel* m, mjData* d, int world, void* argument) {
-  const points* p = argument;
-  size_t row = (size_t)(p->row ? p->row[world] : world);
-  lib.mj_kinematics(m, d);
-  if (m->nflex) lib.mj_flex(m, d);
-  for (int i = 0; i < p->num_rays; i++) {
-    size_t k = row * (size_t)p->num_rays + (size_t)i;
-    p->distance[k] =
-        lib.mj_ray(m, d, p->point + 3 * k, p->direction + 3 * k, p->group,
-                   p->with_static, p->exclude[k], p->geom + k,
-                   p->normal ? p->normal + 3 * k : NULL);
-  }
-}
 
 /* Rays that elements of the model carry: the same in their axes in all worlds. */
 typedef struct {
@@ -104,55 +78,6 @@ static void carried_world(const mjModel* m, mjData* d, int world, void* argument
       c->height[k] = pos[2] - start[2] - (is_hit ? far : c->max_distance) * way[2];
     }
   }
-}
-
-/* Casts rays in the worlds of `ids`, each with its row; the number that failed, or -1. */
-static int cast(batch_object* self, const int* ids, int count, points* p) {
-  int* row = NULL;
-  if (ids) {
-    row = PyMem_Calloc((size_t)self->num_worlds, sizeof *row);
-    if (!row) {
-      PyErr_NoMemory();
-      return -1;
-    }
-    for (int i = 0; i < count; i++) row[ids[i]] = i;
-  }
-  p->row = row;
-  core_call call = {.kind = CORE_APPLY,
-                    .ids = ids,
-                    .count = count,
-                    .function = ray_world,
-                    .argument = p};
-  int failed = core_run(self, &call);
-  PyMem_Free(row);
-  return failed;
-}
-
-PyObject* core_ray(batch_object* self, PyObject* args) {
-  PyObject *ids, *arrays;
-  int num_rays, with_static, n, failed = -1;
-  if (!PyArg_ParseTuple(args, "OipO", &ids, &num_rays, &with_static, &arrays)) {
-    return NULL;
-  }
-  Py_buffer view;
-  const int* id;
-  if (!core_view_ids(ids, &view, self->num_worlds, &id, &n)) return NULL;
-  Py_ssize_t rays = (Py_ssize_t)n * num_rays;
-  points p = {.num_rays = num_rays, .with_static = (mjtBool)with_static};
-  const core_entry entry[] = {
-      CORE_IN("pnt", 'd', 3 * rays, &p.point),
-      CORE_IN("vec", 'd', 3 * rays, &p.direction),
-      CORE_IF("geomgroup", 'B', mjNGROUP, 0, &p.group),
-      CORE_IN("bodyexclude", 'i', rays, &p.exclude),
-      CORE_OUT("dist", 'd', rays, &p.distance),
-      CORE_OUT("geomid", 'i', rays, &p.geom),
-      CORE_IF("normal", 'd', 3 * rays, CORE_WRITTEN, &p.normal),
-  };
-  core_views v = {.count = 0};
-  if (CORE_TAKE_ALL(&v, arrays, entry)) failed = cast(self, id, n, &p);
-  core_release(&v);
-  PyBuffer_Release(&view);
-  return core_number(failed);
 }
 
 PyObject* core_carried_rays(batch_object* self, PyObject* args) {
