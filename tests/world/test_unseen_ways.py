@@ -20,7 +20,7 @@ from simstate.base.errors import (
     ThreadError,
 )
 from simstate.state import Snapshot
-from simstate.world.calls import PythonCall
+from simstate.world.calls import Call
 
 CUBE = """<mujoco><worldbody><body name="cube" pos="0 0 1" quat="0.5 0.5 -0.5 0.5">
 <freejoint/><geom type="box" size=".1 .2 .3" pos=".02 0 .01" mass="1.5"/></body>
@@ -110,7 +110,7 @@ def test_a_call_may_close_while_a_read_collects_garbage():
     try:
         for read in (lambda: sim.data.xpos, lambda: ledger.is_evaluating):
             gc.collect()  # no lists are kept to be used again
-            ledger.open.append(PythonCall("sim", "a call", None))
+            ledger.open.append(Call("sim", "a call", None))
             gc.set_threshold(1)
             read()
             gc.set_threshold(*before)
