@@ -117,6 +117,15 @@ def test_spice_kernels(tmp_path):
     turn = 2.66e-6 * t.numpy()
     want = 3.8e8 * np.stack([np.cos(turn), np.sin(turn), 0 * turn], axis=-1)
     np.testing.assert_allclose(body(t), want, atol=1e-1)
+    # The kernel ends after 11.57 days: no polynomial beyond it is needed before.
+    late = torch.tensor([9.9e5 - 3600.0], dtype=F64)
+    edge = spice_body("-1001", "399", EPOCH, [], segment=3600.0)
+    turn = 2.66e-6 * late.numpy()
+    want = 3.8e8 * np.stack([np.cos(turn), np.sin(turn), 0 * turn], axis=-1)
+    np.testing.assert_allclose(edge(late), want, atol=1e-1)
+    for t in (-1.2e6, 1.2e6):
+        with raises(InvalidInputError, name="kernels"):
+            body(torch.tensor([t], dtype=F64))
     spice.kclear()
     with raises(InvalidInputError, file="none.bsp"):
         spice_body("MOON", "EARTH", EPOCH, [tmp_path / "none.bsp"])

@@ -261,7 +261,7 @@ def test_wrong_parts_are_refused():
     ):
         with raises((InvalidInputError, ModelError), name=name):
             wrong().add_to(spec, "hub")
-    with raises(ModelError, name="bus"):
+    with raises(UnknownNameError, name="bus"):
         ReactionWheelCfg(**base).add_to(spec, "bus")
     tilted = ControlMomentGyroCfg(**{**vars(GYRO), "spin_axis": (1, 0, 1)})
     with raises(InvalidInputError, name="spin_axis"):

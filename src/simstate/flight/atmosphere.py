@@ -9,7 +9,14 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
+from typing import (
+    TYPE_CHECKING,
+    Literal,
+    Protocol,
+    TypeAlias,
+    get_args,
+    runtime_checkable,
+)
 
 import torch
 from torch import Tensor
@@ -106,6 +113,7 @@ class AirState:
         return 1.458e-6 * power(self.temperature, 1.5) / (self.temperature + 110.4)
 
 
+@runtime_checkable
 class Atmosphere(Protocol):
     """The state of the air as a function of altitude [m]."""
 

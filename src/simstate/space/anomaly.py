@@ -13,7 +13,7 @@ from simstate.math.elementwise import atan2
 
 
 def mean_from_true(true: Tensor, eccentricity: Tensor) -> Tensor:
-    """The mean anomaly [rad] of a true one [rad]; whole turns are kept."""
+    """Return the mean anomaly [rad] of a true one [rad]; full turns are kept."""
     e = eccentricity
     half = (0.5 * true).tan()
     ellipse = _elliptic_mean(true, torch.where(e < 1, e, 0.0))
@@ -26,7 +26,7 @@ def mean_from_true(true: Tensor, eccentricity: Tensor) -> Tensor:
 
 
 def true_from_mean(mean: Tensor, eccentricity: Tensor) -> Tensor:
-    """The true anomaly [rad], −π to π, of a mean one [rad]."""
+    """Return the true anomaly [rad], −π to π, of a mean one [rad]."""
     e = eccentricity
     ellipse = _elliptic_true(mean, torch.where(e < 1, e, 0.0))
     over = torch.where(e > 1, e, 2.0)
@@ -44,7 +44,7 @@ def _elliptic_mean(true: Tensor, e: Tensor) -> Tensor:
 
 
 def _elliptic_true(mean: Tensor, e: Tensor) -> Tensor:
-    """Kepler's equation by Newton's method, from where it cannot overshoot."""
+    """Solve Kepler's equation by Newton's method, from ±π, where it converges."""
     m = torch.remainder(mean + torch.pi, 2 * torch.pi) - torch.pi
     eccentric = torch.sign(m) * torch.pi
     for _ in range(60):
@@ -58,7 +58,7 @@ def _elliptic_true(mean: Tensor, e: Tensor) -> Tensor:
 
 
 def _hyperbolic_true(mean: Tensor, e: Tensor) -> Tensor:
-    """e sinh H − H = M by Newton's method, in steps of at most one."""
+    """Solve e sinh H − H = M by Newton's method with steps of at most 1."""
     h = torch.sign(mean) * torch.log(2 * mean.abs() / e + 1.8)
     for _ in range(100):
         error = e * h.sinh() - h - mean
@@ -74,7 +74,7 @@ def _is_done(step: Tensor) -> bool:
 
 
 def _barker(mean: Tensor) -> Tensor:
-    """tan(ν/2) of a parabola: D + D³/3 = 2 M, in closed form."""
+    """Return tan(ν/2) = D of a parabola: D + D³/3 = 2 M, in closed form."""
     w = 3 * mean
     root = torch.sign(w) * (w.abs() + (w * w + 1).sqrt()) ** (1 / 3)
     safe = torch.where(root == 0, 1.0, root)

@@ -1,4 +1,4 @@
-"""Coefficients of gravity fields: read from ICGEM files, cut, made of zonal terms."""
+"""Coefficients of gravity fields: ICGEM files, truncation and zonal terms."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class HarmonicCoefficients:
         return self.c.shape[0] - 1
 
     def cut(self, degree: int, order: int | None = None) -> HarmonicCoefficients:
-        """The same field to a degree, and to an order that may be lower."""
+        """Return the field truncated to a degree, and to an order that may be lower."""
         whole_number("degree", degree, 0)
         order = degree if order is None else whole_number("order", order, 0)
         if not 0 <= order <= degree <= self.degree:
@@ -74,16 +74,16 @@ class HarmonicCoefficients:
 def earth_coefficients(
     degree: int = 8, order: int | None = None
 ) -> HarmonicCoefficients:
-    """The Earth's field, EGM2008 (tide-free), to a degree and an order up to 20."""
+    """Return EGM2008 (tide-free), the Earth's field, to a degree and order up to 20."""
     return read_gfc(SHIPPED).cut(degree, order)
 
 
 def zonal_coefficients(
     planet: Planet, j: Mapping[int, float] | None = None
 ) -> HarmonicCoefficients:
-    """A field of zonal terms alone, unnormalised J₂, J₃, …; of the planet's J₂ if none.
+    """Return a field of zonal terms, unnormalised J₂, J₃, …; default: the planet's J₂.
 
-    Jₙ is −Cₙ₀, for the planet's equatorial radius.
+    Jₙ is −Cₙ₀ for the planet's equatorial radius.
     """
     instance_of("planet", planet, Planet)
     if j is not None:
@@ -103,7 +103,7 @@ def zonal_coefficients(
 
 
 def read_gfc(path: str | Path) -> HarmonicCoefficients:
-    """Read a static gravity field in ICGEM's format (.gfc), as EGM and GGM come in."""
+    """Read a static gravity field in ICGEM's format (.gfc), as those of EGM and GGM."""
     path = as_path("path", path)
     try:
         size = path.stat().st_size
@@ -120,13 +120,13 @@ def read_gfc(path: str | Path) -> HarmonicCoefficients:
     ends = [k for k, line in enumerate(lines) if line.startswith("end_of_head")]
     if not ends:
         raise ModelError(
-            f"{path} is no ICGEM file: it has no line 'end_of_head'.",
+            f"{path} is not an ICGEM file: it has no line 'end_of_head'.",
             name="end_of_head",
         )
     head = _head(lines[: ends[0]])
     for key in ("earth_gravity_constant", "radius", "max_degree"):
         if key not in head:
-            raise ModelError(f"The head of {path} does not say its {key}.", name=key)
+            raise ModelError(f"The head of {path} has no {key}.", name=key)
     norm = head.get("norm", "fully_normalized")
     if norm not in _NORMS:
         raise ModelError(
@@ -174,7 +174,7 @@ def _positive(path: Path, key: str, text: str) -> float:
 
 
 def _head(lines: list[str]) -> dict[str, str]:
-    """The head's keys and their values."""
+    """Return the values of the head by key."""
     parts = (line.split(maxsplit=1) for line in lines)
     return {part[0]: part[1].strip() for part in parts if len(part) == 2}
 
@@ -200,13 +200,13 @@ def _table(
             values = _number(part[3]), _number(part[4])
         except (ValueError, IndexError) as error:
             raise ModelError(
-                f"Line {k} of {path} is no coefficient: {line[:80]!r}.",
+                f"Line {k} of {path} is not a coefficient: {line[:80]!r}.",
                 name=str(path),
             ) from error
         if not 0 <= m <= n <= degree or not all(map(math.isfinite, values)):
             raise ModelError(
-                f"Line {k} of {path} is no coefficient: 0 ≤ order ≤ degree ≤ {degree} "
-                f"and finite values belong there, got {line[:80]!r}.",
+                f"Line {k} of {path} is not a coefficient: it must have 0 ≤ order ≤ "
+                f"degree ≤ {degree} and finite values, got {line[:80]!r}.",
                 name=str(path),
             )
         c[n, m], s[n, m] = values
@@ -214,16 +214,16 @@ def _table(
 
 
 def _number(text: str) -> float:
-    """A number, also with Fortran's exponent."""
+    """Parse a number, also with Fortran's exponent."""
     return float(text.lower().replace("d", "e"))
 
 
 def _normalised(
     path: Path, c: np.ndarray, s: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return C̄ and S̄ of unnormalised C and S, which must be large enough for that."""
+    """Return C̄ and S̄ of unnormalised C and S; raise where they overflow."""
     scale = _normalisation(len(c))
-    # Of high degrees, the factor is below the smallest float64, and so are C and S.
+    # At high degrees, the factor underflows in float64, and so do C and S.
     with np.errstate(divide="ignore", over="ignore"):
         found = [np.divide(x, scale, np.zeros_like(x), where=x != 0) for x in (c, s)]
     wrong = np.argwhere(~np.isfinite(found).all(axis=0))
@@ -238,7 +238,7 @@ def _normalised(
 
 
 def _normalisation(size: int) -> np.ndarray:
-    """N with C = N C̄; (size, size), 1 where m > n."""
+    """Return N in C = N C̄; (size, size), 1 where m > n."""
     scale = np.ones((size, size))
     for n in range(size):
         for m in range(n + 1):

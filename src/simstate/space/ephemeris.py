@@ -1,4 +1,4 @@
-"""Positions of Sun, Moon and others: Chebyshev polynomials of any source, by time."""
+"""Ephemerides of Sun, Moon and others, as Chebyshev polynomials of any source."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from simstate.base.checks import (
 )
 from simstate.base.errors import InvalidInputError
 from simstate.base.extras import library
+from simstate.base.ids import Values
 from simstate.engine import core
 from simstate.space.epoch import DAY, Epoch, load_erfa
 from simstate.space.planets import ASTRONOMICAL_UNIT
@@ -29,22 +30,22 @@ if TYPE_CHECKING:
     from simstate.step.stepping_host import SteppingHost
 
 Source = Callable[[np.ndarray], np.ndarray]
-"""A function of times [s], (n,), that gives (n, 3)."""
+"""Function of times [s], (n,), that returns vectors, (n, 3)."""
 
 _MOST_SEGMENTS = 100_000
 
 
 class Ephemeris:
-    """A vector over time, as polynomials in segments that are fitted when needed.
+    """A vector over time, as polynomials in segments that are fitted on demand.
 
-    It costs the same whatever the source costs, and is the same for all worlds. What it
-    has fitted is plain data: `start`, `segment` and `coefficients`.
+    It is the same for all worlds, and its cost does not depend on the source. The fit
+    is plain data: `start`, `segment` and `coefficients`.
 
     Args:
-        source: a function of times [s], (n,), that gives (n, 3).
+        source: a function of times [s], (n,), that returns (n, 3).
         segment: length of a segment [s].
-        degree: of the polynomials.
-        name: what it is called in errors.
+        degree: degree of the polynomials.
+        name: name in errors.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Ephemeris:
             name,
         )
         self.start = 0.0
-        """When the first segment begins [s]."""
+        """Start of the first segment [s]."""
         self.coefficients = torch.zeros(0, degree + 1, 3, dtype=torch.float64)
         """Coefficients of Chebyshev's polynomials; (segments, degree + 1, 3)."""
 
@@ -68,7 +69,7 @@ class Ephemeris:
         self.coefficients = self.coefficients.to(sim.device)
 
     def fit(self, start: float, end: float) -> None:
-        """Have polynomials from one time to another [s]; those that are there stay."""
+        """Fit polynomials from one time to another [s]; existing ones are kept."""
         first, last = (int(np.floor(t / self.segment)) for t in (start, end))
         known = len(self.coefficients)
         if known:
@@ -77,7 +78,8 @@ class Ephemeris:
         if last - first + 1 > _MOST_SEGMENTS:
             raise InvalidInputError(
                 f"{self.name} would need {last - first + 1} segments of "
-                f"{self.segment:g} s: from {start:g} to {end:g} s is too long.",
+                f"{self.segment:g} s from {start:g} to {end:g} s, and at most "
+                f"{_MOST_SEGMENTS} are fitted: use a larger segment.",
                 name="segments",
             )
         before = first if not known else round(self.start / self.segment)
@@ -88,7 +90,7 @@ class Ephemeris:
         self.start = first * self.segment
 
     def _fitted(self, first: int, end: int) -> Tensor:
-        """The polynomials of segments first, …, end − 1; (n, degree + 1, 3)."""
+        """Return the polynomials of segments first, …, end − 1; (n, degree + 1, 3)."""
         count = self.degree + 1
         if end <= first:
             return torch.zeros(0, count, 3, dtype=torch.float64)
@@ -105,10 +107,13 @@ class Ephemeris:
         return torch.as_tensor(found)
 
     def _cover(self, start: float, end: float) -> None:
-        """Fit what is missing between two times [s], and more, for the next steps."""
+        """Fit what is missing between two times [s], and ahead for the next steps."""
         known = len(self.coefficients)
         if not known or start < self.start or end > self.start + known * self.segment:
-            self.fit(start, end + 8 * self.segment)
+            try:
+                self.fit(start, end + 8 * self.segment)
+            except Exception:  # the source may end before that
+                self.fit(start, end)
 
     def polynomials(self, start: float, end: float) -> core.Polynomials | None:
         """Return the polynomials for the compiled core; None for a subclass."""
@@ -118,41 +123,45 @@ class Ephemeris:
         found = self.coefficients.cpu().numpy()
         return core.Polynomials(self.start, self.segment, found)
 
-    def __call__(self, t: Tensor) -> Tensor:
-        """The vector at times [s], (n,); shape (n, 3), float64."""
-        t = t.double()
+    def __call__(self, t: Values | float) -> Tensor:
+        """Return the vector at times [s], a number or (n,); shape (n, 3), float64."""
+        t = torch.as_tensor(t, dtype=torch.float64).reshape(-1)
+        if not len(t):
+            return t.new_zeros(0, 3)
         self._cover(float(t.min()), float(t.max()))
-        place = (t - self.start) / self.segment
-        index = place.floor().long().clamp(0, len(self.coefficients) - 1)
-        x = (2 * (place - index) - 1).clamp(-1.0, 1.0)
+        offset = (t - self.start) / self.segment
+        index = offset.floor().long().clamp(0, len(self.coefficients) - 1)
+        x = (2 * (offset - index) - 1).clamp(-1.0, 1.0)
         orders = torch.arange(self.degree + 1, device=t.device, dtype=torch.float64)
         functions = torch.cos(orders * torch.acos(x)[:, None])
         return (functions[..., None] * self.coefficients[index]).sum(dim=1)
 
 
 def sun(epoch: Epoch) -> Ephemeris:
-    """The Sun from the Earth's centre, GCRS axes [m]; within 10 km of DE421.
+    """Return the Sun from the Earth's centre, GCRS axes [m]; within 10 km of DE421.
 
     By ERFA's epv00; needs pyerfa (extra `space`).
     """
+    instance_of("epoch", epoch, Epoch)
 
-    def place(t: np.ndarray) -> np.ndarray:
+    def position(t: np.ndarray) -> np.ndarray:
         heliocentric, _ = load_erfa().epv00(*epoch.tt(t))
         return -heliocentric["p"] * ASTRONOMICAL_UNIT
 
-    return Ephemeris(place, segment=4 * DAY, name="the Sun's ephemeris")
+    return Ephemeris(position, segment=4 * DAY, name="the Sun's ephemeris")
 
 
 def moon(epoch: Epoch) -> Ephemeris:
-    """The Moon from the Earth's centre, GCRS axes [m]; within 20 km of DE421.
+    """Return the Moon from the Earth's centre, GCRS axes [m]; within 20 km of DE421.
 
     By ERFA's moon98; needs pyerfa (extra `space`).
     """
+    instance_of("epoch", epoch, Epoch)
 
-    def place(t: np.ndarray) -> np.ndarray:
+    def position(t: np.ndarray) -> np.ndarray:
         return load_erfa().moon98(*epoch.tt(t))["p"] * ASTRONOMICAL_UNIT
 
-    return Ephemeris(place, segment=DAY, name="the Moon's ephemeris")
+    return Ephemeris(position, segment=DAY, name="the Moon's ephemeris")
 
 
 def spice_body(
@@ -162,15 +171,15 @@ def spice_body(
     kernels: Sequence[str | Path],
     segment: float = DAY,
 ) -> Ephemeris:
-    """A body from another, by SPICE kernels; J2000 axes [m], without light time.
+    """Return a body from another, by SPICE kernels; J2000 axes [m], no light time.
 
     Needs spiceypy (extra `space`).
 
     Args:
         target: such as "MOON" or "301".
         observer: such as "EARTH" or "399".
-        epoch: when t is 0.
-        kernels: files to load (an SPK at least), or none if they are loaded already.
+        epoch: the epoch of t = 0.
+        kernels: files to load (at least an SPK), or none if they are loaded already.
         segment: length of the fitted polynomials [s].
     """
     instance_of("epoch", epoch, Epoch)
@@ -183,12 +192,20 @@ def spice_body(
             )
         spice.furnsh(str(kernel))
 
-    def place(t: np.ndarray) -> np.ndarray:
+    def position(t: np.ndarray) -> np.ndarray:
         seconds = epoch.tdb_seconds(t)
-        found, _ = spice.spkpos(target, seconds, "J2000", "NONE", observer)
+        try:
+            found, _ = spice.spkpos(target, seconds, "J2000", "NONE", observer)
+        except spice.utils.exceptions.SpiceyError as error:
+            raise InvalidInputError(
+                f"The SPICE kernels have no position of {target} from {observer} from "
+                f"t = {t.min():g} to {t.max():g} s, the segments to fit: load kernels "
+                f"for this time, or use a smaller segment. SPICE: {error.short}",
+                name="kernels",
+            ) from error
         return np.asarray(found) * 1e3
 
-    return Ephemeris(place, segment, name=f"{target} from {observer}")
+    return Ephemeris(position, segment, name=f"{target} from {observer}")
 
 
 def _load_spice() -> Any:

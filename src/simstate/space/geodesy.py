@@ -1,7 +1,7 @@
-"""Places on a planet: latitude, longitude and height above its spheroid.
+"""Geodetic coordinates: latitude, longitude and height above a planet's spheroid.
 
-Angles are in radians. Fixed axes turn with the planet: z to the north pole, x to where
-the equator meets the prime meridian.
+Angles are in radians. Fixed axes rotate with the planet: z to the north pole, x to the
+intersection of equator and prime meridian.
 """
 
 from __future__ import annotations
@@ -23,17 +23,9 @@ def position_from_geodetic(
     height: Values | float,
     planet: Planet = EARTH,
 ) -> Tensor:
-    """The place, fixed axes [m], of geodetic coordinates [rad, rad, m]; (..., 3)."""
-    lat, lon, high = (
-        as_float64(x, name)
-        for x, name in (
-            (latitude, "latitude"), (longitude, "longitude"), (height, "height"),
-        )
-    )  # fmt: skip
-    if bool((lat.abs() > torch.pi / 2 + 1e-12).any()):
-        raise InvalidInputError(
-            "latitude must be within ±π/2 rad: are these degrees? Use math.radians."
-        )
+    """Return the position, fixed axes [m], of geodetic coordinates; (..., 3)."""
+    lat, lon = _latitude(latitude), as_float64(longitude, "longitude")
+    high = as_float64(height, "height")
     e2 = planet.eccentricity_squared
     sine = lat.sin()
     normal = planet.radius / (1 - e2 * sine**2).sqrt()
@@ -46,21 +38,22 @@ def position_from_geodetic(
 def geodetic_from_position(
     position: Values, planet: Planet = EARTH
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Geodetic latitude, longitude [rad] and height [m] of a place; (...).
+    """Return geodetic latitude, longitude [rad] and height [m] of a position; (...).
 
-    The place is along fixed axes [m]. Exact to rounding from 50 km below the spheroid
-    to any height; the centre of the planet has no latitude and raises.
+    The position is along fixed axes [m]. Exact to rounding from 50 km below the
+    spheroid to any height; near the centre of the planet it raises.
     """
-    place = as_float64(position, "position", 3)
-    if bool((norm(place) < 0.1 * planet.radius).any()):
+    pos = as_float64(position, "position", 3)
+    if bool((norm(pos) < 0.1 * planet.radius).any()):
         raise InvalidInputError(
-            "A place near the planet's centre has no latitude: position is in metres "
-            "from the centre, along fixed axes."
+            "position must be in metres from the planet's centre, along fixed axes; it "
+            "is near the centre, where there is no latitude.",
+            name="position",
         )
-    x, y, z = place.unbind(-1)
+    x, y, z = pos.unbind(-1)
     out = hypot(x, y)
     e2, flat = planet.eccentricity_squared, 1.0 - planet.flattening
-    # Bowring's iteration on the reduced latitude, which is safe at the poles.
+    # Bowring's iteration on the reduced latitude, which is regular at the poles.
     reduced = atan2(z, flat * out)
     lat = reduced
     for _ in range(5):
@@ -73,9 +66,21 @@ def geodetic_from_position(
     return lat, atan2(y, x), height
 
 
-def rot_ned_fixed(latitude: Values | float, longitude: Values | float) -> Tensor:
-    """The matrix from fixed axes to north, east, down at a place [rad]; (..., 3, 3)."""
+def _latitude(latitude: Values | float) -> Tensor:
+    """Return a latitude as float64; raise beyond ±π/2, as for degrees."""
     lat = as_float64(latitude, "latitude")
+    if bool((lat.abs() > torch.pi / 2 + 1e-12).any()):
+        raise InvalidInputError(
+            f"latitude must be within ±π/2 [rad], got {latitude}: math.radians(…) "
+            "takes degrees.",
+            name="latitude",
+        )
+    return lat
+
+
+def rot_ned_fixed(latitude: Values | float, longitude: Values | float) -> Tensor:
+    """Return the matrix from fixed axes to north, east, down; (..., 3, 3)."""
+    lat = _latitude(latitude)
     lon = as_float64(longitude, "longitude")
     lat, lon = lat + 0 * lon, lon + 0 * lat
     zero = torch.zeros_like(lat)

@@ -32,10 +32,10 @@ class HarmonicGravity(Gravity):
     Args:
         coefficients: the field: `earth_coefficients(degree)`, `read_gfc(path)`,
             `zonal_coefficients(planet)`.
-        rotation: how the planet turns: `UniformRotation`, `EarthRotation`. None is for
-            fields of zonal terms alone, which are the same at every angle.
-        entity: whose bodies feel it; None: all bodies of the scene.
-        gradient_torque: whether bodies feel the torque of the field's gradient, too.
+        rotation: rotation of the planet, `UniformRotation` or `EarthRotation`. None is
+            for fields of only zonal terms, which do not depend on longitude.
+        entity: the entity that it acts on; None: all bodies of the scene.
+        gradient_torque: whether the torque of the field's gradient acts on bodies.
     """
 
     def __init__(
@@ -54,12 +54,14 @@ class HarmonicGravity(Gravity):
                 "use PointMassGravity.",
                 name="degree",
             )
+        if rotation is not None:
+            instance_of("rotation", rotation, Rotation)
         depends = coefficients.c[:, 1:].any() | coefficients.s[:, 1:].any()
         if rotation is None and bool(depends):
             raise InvalidInputError(
-                f"{coefficients.name} depends on longitude, so it matters how the "
-                "planet turns: give rotation=UniformRotation(…) or EarthRotation(…), "
-                "or cut the field to order 0.",
+                f"{coefficients.name} depends on longitude and needs the planet's "
+                "rotation: pass rotation=UniformRotation(…) or EarthRotation(…), or "
+                "cut the field to order 0.",
                 name="rotation",
             )
         self.coefficients = coefficients
@@ -67,42 +69,42 @@ class HarmonicGravity(Gravity):
         self.parameters.declare("mu", coefficients.mu, unit="m³/s²", more_than=0)
         self.parameters.declare("radius", coefficients.radius, unit="m", more_than=0)
         c = coefficients.c.clone()
-        c[0, 0] = 0.0  # the central term is kept apart
+        c[0, 0] = 0.0  # the central term is separate
         self.tables = harmonics.make_tables(c, coefficients.s)
         """Tables of the evaluation, as plain tensors."""
 
     def prepare(self, sim: SteppingHost) -> None:
-        """Take the tables and the rotation to a simulation."""
+        """Move the tables and the rotation to a simulation's device."""
         self.tables = self.tables.to(sim.device)
         if self.rotation is not None:
             self.rotation.attach(sim)
 
     def acceleration(self, t: Tensor, pos: Tensor) -> Tensor:
-        """The acceleration at points, world axes [m/s²]; (num_envs, k, 3)."""
+        """Return the acceleration at points, world axes [m/s²]; (num_envs, k, 3)."""
         return point_mass.acceleration(self._mu(), pos) + self._disturbance(t, pos)
 
     def difference(self, t: Tensor, pos: Tensor, offset: Tensor) -> Tensor:
-        """The acceleration at `pos + offset` beyond that at `pos`, to every digit."""
+        """Return acceleration at `pos + offset` less that at `pos`, to every digit."""
         central = point_mass.difference(self._mu(), pos, offset)
         both = torch.cat([pos, pos + offset], dim=1)
-        there = self._disturbance(t, both)
+        disturbance = self._disturbance(t, both)
         count = pos.shape[1]
-        return central + there[:, count:] - there[:, :count]
+        return central + disturbance[:, count:] - disturbance[:, :count]
 
     def gradient(self, t: Tensor, pos: Tensor) -> Tensor:
-        """∂acceleration/∂position, world axes [1/s²]; (num_envs, k, 3, 3)."""
+        """Return ∂acceleration/∂position, world axes [1/s²]; (num_envs, k, 3, 3)."""
         rot = self._rot_fi(t)
         fixed, radius = self._fixed(rot, pos), self.parameters.rows("radius")[:, None]
         functions = harmonics.basis(self.tables, fixed, radius)
         six = functions @ self.tables.gradient
         scale = (self._mu()[..., 0] / radius**3)[..., None, None]
-        own = scale * harmonics.symmetric(six)
+        found = scale * harmonics.symmetric(six)
         if rot is not None:
-            own = rot.mT[:, None] @ own @ rot[:, None]
-        return point_mass.gradient(self._mu(), pos) + own
+            found = rot.mT[:, None] @ found @ rot[:, None]
+        return point_mass.gradient(self._mu(), pos) + found
 
     def compiled_form(self, start: float, end: float) -> CompiledField | None:
-        """Return the field for the core; None: its rotation is Python's alone."""
+        """Return the field for the core; None if it cannot evaluate the rotation."""
         turn, tables = self.rotation, self.tables
         rate, angle, earth = 0.0, 0.0, None
         if type(turn) is UniformRotation:
@@ -125,8 +127,8 @@ class HarmonicGravity(Gravity):
         fixed, radius = self._fixed(rot, pos), self.parameters.rows("radius")[:, None]
         functions = harmonics.basis(self.tables, fixed, radius)
         scale = (self._mu()[..., 0] / radius**2)[..., None]
-        own = scale * (functions @ self.tables.acceleration)
-        return own if rot is None else apply(rot.mT[:, None], own)
+        found = scale * (functions @ self.tables.acceleration)
+        return found if rot is None else apply(rot.mT[:, None], found)
 
     def _mu(self) -> Tensor:
         return self.parameters.rows("mu")[:, None, None]
@@ -136,5 +138,5 @@ class HarmonicGravity(Gravity):
 
     @staticmethod
     def _fixed(rot: Tensor | None, pos: Tensor) -> Tensor:
-        """Places along axes fixed in the planet; (num_envs, k, 3)."""
+        """Return positions along axes fixed in the planet; (num_envs, k, 3)."""
         return pos.double() if rot is None else apply(rot[:, None], pos.double())

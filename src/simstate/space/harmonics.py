@@ -4,9 +4,9 @@ The potential is μ/R Σ C̄ₙₘ V̄ₙₘ + S̄ₙₘ W̄ₙₘ with the full
 
     V̄ₙₘ + i W̄ₙₘ = Nₙₘ (R/r)ⁿ⁺¹ Pₙₘ(sin φ) exp(i m λ),
 
-which Cunningham's recursion gives without singularity at the poles. A derivative of
-such a sum is another sum of one degree more, so derivatives act on the coefficients,
-once, and not on the functions, every time.
+which Cunningham's recursion evaluates without singularity at the poles. The derivative
+of such a sum is a sum of one degree more, so coefficients are differentiated once,
+instead of functions at each evaluation.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class HarmonicTables:
     """The orders; (K,)."""
 
     def to(self, device: torch.device) -> HarmonicTables:
-        """The same tables on a device."""
+        """Return the tables on a device."""
         tensors = {k: v.to(device) for k, v in vars(self).items() if k != "degree"}
         return HarmonicTables(self.degree, **tensors)
 
 
 def make_tables(c: Tensor, s: Tensor) -> HarmonicTables:
-    """The tables of a field with these coefficients; its degrees 0 and 1 count, too."""
+    """Return the tables of a field with these coefficients, from degree 0."""
     field = c.numpy().astype(np.float64), s.numpy().astype(np.float64)
     degree = field[0].shape[0] + 1
     first = [_derivative(field, axis) for axis in range(3)]
@@ -86,10 +86,10 @@ def make_tables(c: Tensor, s: Tensor) -> HarmonicTables:
 
 
 def basis(tables: HarmonicTables, position: Tensor, radius: Tensor) -> Tensor:
-    """All V̄ then all W̄ at places; (..., 2·K).
+    """Return all V̄, then all W̄ at positions; (..., 2·K).
 
     Args:
-        tables: of the field.
+        tables: tables of the field.
         position: along axes fixed in the planet [m]; (..., 3).
         radius: reference radius [m]; broadcasts against (...).
     """
@@ -113,19 +113,19 @@ def basis(tables: HarmonicTables, position: Tensor, radius: Tensor) -> Tensor:
 
 
 def symmetric(six: Tensor) -> Tensor:
-    """The matrix of its entries xx, xy, xz, yy, yz, zz; (..., 3, 3)."""
+    """Return the matrix with entries xx, xy, xz, yy, yz, zz; (..., 3, 3)."""
     index = torch.tensor([0, 1, 2, 1, 3, 4, 2, 4, 5], device=six.device)
     return six[..., index].reshape(*six.shape[:-1], 3, 3)
 
 
 def _degrees_and_orders(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Degrees as a column and orders as a row, as floats."""
+    """Return degrees as a column and orders as a row, as floats."""
     numbers: np.ndarray = np.arange(size, dtype=np.float64)
     return numbers[:, None], numbers[None, :]
 
 
 def _derivative(field: Pair, axis: int) -> Pair:
-    """The coefficients of ∂/∂x, ∂/∂y or ∂/∂z of a field, in units of 1/R."""
+    """Return the coefficients of ∂/∂x, ∂/∂y or ∂/∂z of a field, in units of 1/R."""
     c, s = field
     size = c.shape[0]
     n, m = _degrees_and_orders(size)
@@ -135,7 +135,7 @@ def _derivative(field: Pair, axis: int) -> Pair:
         keep = -root * np.sqrt(np.maximum((n + m + 1) * (n - m + 1), 0))
         new_c[1:, :-1], new_s[1:, :-1] = keep * c, keep * s
         return new_c, new_s
-    # To order m + 1; from order 0 the real part alone goes, and as a whole.
+    # To order m + 1; order 0 has only a real part, with twice the factor.
     up = -0.5 * root * np.sqrt((n + m + 2) * (n + m + 1))
     up = up * np.where(m == 0, np.sqrt(2.0), 1.0)
     # To order m − 1, from order 1 on.
@@ -156,7 +156,7 @@ def _derivative(field: Pair, axis: int) -> Pair:
 
 
 def _grown(table: np.ndarray, size: int) -> np.ndarray:
-    """The table with zeros for higher degrees; (size, size)."""
+    """Pad a table with zeros for higher degrees; (size, size)."""
     grown = np.zeros((size, size))
     grown[: table.shape[0], : table.shape[1]] = table
     return grown

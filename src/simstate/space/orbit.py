@@ -1,6 +1,6 @@
-"""Orbits about a point mass: elements ↔ state, anomalies, Kepler's problem.
+"""Orbits about a point mass: orbital elements, states and secular rates.
 
-All angles in radians, lengths in metres, float64, any batch shape.
+Angles are in radians, lengths in metres, tensors of float64 with any batch shape.
 """
 
 from __future__ import annotations
@@ -24,18 +24,17 @@ from simstate.space.anomaly import (
 from simstate.space.planets import EARTH, Planet, check_length
 
 CIRCULAR = 1e-11
-"""Below this eccentricity an orbit counts as a circle, whose periapsis is at its node;
-below this sine of the inclination as equatorial, whose node is at x."""
+"""Eccentricity below which an orbit is a circle, whose periapsis is at its node; sine
+of the inclination below which it is equatorial, with its node at x."""
 
 
 @dataclass(frozen=True)
 class OrbitalElements:
-    """Classical elements; each of one shape (...).
+    """Classical elements; all of the same shape (...).
 
-    The size is the semi-latus rectum, which every conic has. Where a circle has no
-    periapsis, its argument is zero and the anomaly counts from the node; where an
-    equatorial orbit has no node, its longitude is zero and the argument of periapsis
-    counts from the x axis.
+    The size is the semi-latus rectum, which every conic has. A circle has no periapsis:
+    its argument is zero, and the anomaly counts from the node. An equatorial orbit has
+    no node: its longitude is zero, and the argument of periapsis counts from x.
     """
 
     semi_latus_rectum: Tensor
@@ -64,10 +63,10 @@ class OrbitalElements:
         true_anomaly: Values | float = 0.0,
         mu: float = EARTH.mu,
     ) -> OrbitalElements:
-        """Elements with the semi-major axis a [m], < 0 for a hyperbola; rad, SI.
+        """Return elements by the semi-major axis a [m], < 0 for a hyperbola; SI units.
 
-        An orbit inside the planet of `mu` raises: a length in kilometres is 1000 times
-        too short.
+        An orbit inside the planet of `mu` raises, because its size was probably given
+        in kilometres.
         """
         names = (
             "semi_major_axis", "eccentricity", "inclination", "node", "periapsis",
@@ -79,16 +78,27 @@ class OrbitalElements:
         parts = [as_float64(x, n) for x, n in zip(given, names, strict=True)]
         batch_of(**{n: (part, 0) for n, part in zip(names, parts, strict=True)})
         a, e, i, *turns = _spread(parts)
-        if bool((e < 0).any()) or bool((a * (1 - e * e) <= 0).any()):
+        if bool((e < 0).any()):
+            raise InvalidInputError(
+                f"eccentricity must be ≥ 0, got {eccentricity}.", name="eccentricity"
+            )
+        if bool((a * (1 - e * e) <= 0).any()):
             raise InvalidInputError(
                 "An ellipse (e < 1) has a > 0, a hyperbola (e > 1) a < 0; a parabola "
-                "has no semi-major axis: give OrbitalElements its semi_latus_rectum."
+                "has no semi-major axis: give OrbitalElements its semi_latus_rectum.",
+                name="semi_major_axis",
             )
         if bool(((i < 0) | (i > torch.pi)).any()):
             raise InvalidInputError(
                 f"inclination must be ≥ 0 and ≤ π [rad], got {inclination}: "
                 "math.radians(…) takes degrees.",
                 name="inclination",
+            )
+        if bool((1 + e * turns[2].cos() <= 0).any()):
+            raise InvalidInputError(
+                "The true anomaly of a hyperbola must be within ±arccos(−1/e) [rad], "
+                f"its asymptotes; got {true_anomaly} and e = {eccentricity}.",
+                name="true_anomaly",
             )
         # A trajectory that only begins or ends on the ground is an orbit, too.
         apoapsis, axis = torch.where(e < 1, a * (1 + e), inf), names[0]
@@ -115,7 +125,7 @@ class OrbitalElements:
         return mean_from_true(self.true_anomaly, self.eccentricity)
 
     def with_mean_anomaly(self, mean: Values | float) -> OrbitalElements:
-        """The same orbit at another mean anomaly [rad]."""
+        """Return the same orbit at another mean anomaly [rad]."""
         given = as_float64(mean, "mean_anomaly") + 0 * self.eccentricity
         true = true_from_mean(given, self.eccentricity)
         return OrbitalElements(
@@ -124,10 +134,9 @@ class OrbitalElements:
         )  # fmt: skip
 
     def after(self, seconds: Values | float) -> OrbitalElements:
-        """The same orbit some time later [s].
+        """Return the same orbit after a time [s].
 
-        Next to a parabola (|e − 1| < 1e-6) anomalies lose digits, which
-        `propagate_kepler` keeps.
+        Near a parabola (|e − 1| < 1e-6) anomalies lose digits; use `propagate_kepler`.
         """
         time = as_float64(seconds, "seconds")
         parabola = self.eccentricity == 1
@@ -136,22 +145,22 @@ class OrbitalElements:
         return self.with_mean_anomaly(self.mean_anomaly + motion * time)
 
     def state(self) -> tuple[Tensor, Tensor]:
-        """Position [m] and velocity [m/s], inertial axes; (..., 3) each."""
+        """Return position [m] and velocity [m/s], inertial axes; (..., 3) each."""
         p, e, nu = self.semi_latus_rectum, self.eccentricity, self.true_anomaly
         cos, sin = nu.cos(), nu.sin()
         zero = torch.zeros_like(nu)
-        away = p / (1 + e * cos)
+        radius = p / (1 + e * cos)
         speed = (self.mu / p).sqrt()
-        place = torch.stack([away * cos, away * sin, zero], dim=-1)
-        motion = torch.stack([-speed * sin, speed * (e + cos), zero], dim=-1)
+        pos = torch.stack([radius * cos, radius * sin, zero], dim=-1)
+        vel = torch.stack([-speed * sin, speed * (e + cos), zero], dim=-1)
         rot = _rot_inertial_orbit(self.node, self.inclination, self.periapsis)
-        return (rot @ place[..., None])[..., 0], (rot @ motion[..., None])[..., 0]
+        return (rot @ pos[..., None])[..., 0], (rot @ vel[..., None])[..., 0]
 
 
 def elements_from_state(
     position: Values, velocity: Values, mu: float = EARTH.mu
 ) -> OrbitalElements:
-    """The elements of a position [m] and velocity [m/s], inertial axes; (...)."""
+    """Return the elements of a position [m] and velocity [m/s], inertial axes."""
     pos = as_float64(position, "position", 3)
     vel = as_float64(velocity, "velocity", 3)
     batch_of(position=(pos, 1), velocity=(vel, 1))
@@ -160,21 +169,22 @@ def elements_from_state(
     if bool((norm(momentum) <= 1e-12 * norm(pos) * norm(vel)).any()):
         raise InvalidInputError(
             "A straight line through the centre has no orbital elements: position and "
-            "velocity must not be parallel."
+            "velocity must not be parallel.",
+            name="velocity",
         )
-    away = norm(pos)
-    towards = cross(vel, momentum) / mu - pos / away
-    eccentricity = norm(towards)[..., 0]
+    to_periapsis = cross(vel, momentum) / mu - pos / norm(pos)
+    eccentricity = norm(to_periapsis)[..., 0]
     pole = momentum / norm(momentum)
-    level = hypot(pole[..., 0], pole[..., 1])
-    inclination = atan2(level, pole[..., 2])
-    flat, round_ = level < CIRCULAR, eccentricity < CIRCULAR
-    node = torch.where(flat, 0.0, atan2(pole[..., 0], -pole[..., 1]))
+    sine = hypot(pole[..., 0], pole[..., 1])
+    inclination = atan2(sine, pole[..., 2])
+    node = torch.where(sine < CIRCULAR, 0.0, atan2(pole[..., 0], -pole[..., 1]))
     to_node = torch.stack([node.cos(), node.sin(), torch.zeros_like(node)], dim=-1)
     across = cross(pole, to_node)
     latitude = atan2(dot(pos, across)[..., 0], dot(pos, to_node)[..., 0])
-    periapsis = atan2(dot(towards, across)[..., 0], dot(towards, to_node)[..., 0])
-    periapsis = torch.where(round_, 0.0, periapsis)
+    periapsis = atan2(
+        dot(to_periapsis, across)[..., 0], dot(to_periapsis, to_node)[..., 0]
+    )
+    periapsis = torch.where(eccentricity < CIRCULAR, 0.0, periapsis)
     true = torch.remainder(latitude - periapsis + torch.pi, 2 * torch.pi) - torch.pi
     return OrbitalElements(
         dot(momentum, momentum)[..., 0] / mu,
@@ -189,18 +199,24 @@ def elements_from_state(
 
 @dataclass(frozen=True)
 class SecularRates:
-    """Average rates of an orbit due to J2 [rad/s]; each of shape (...)."""
+    """Average rates of an orbit due to J2 [rad/s]; shape (...) each."""
 
     node: Tensor
     periapsis: Tensor
     mean_anomaly: Tensor
-    """Beyond the mean motion."""
+    """In addition to the mean motion."""
 
 
 def j2_rates(elements: OrbitalElements, planet: Planet = EARTH) -> SecularRates:
-    """The first-order secular rates of an elliptic orbit about an oblate planet."""
+    """Return the first-order secular rates of an ellipse about an oblate planet."""
     instance_of("elements", elements, OrbitalElements)
     instance_of("planet", planet, Planet)
+    if abs(elements.mu / planet.mu - 1.0) > 1e-3:
+        raise InvalidInputError(
+            f"The elements have mu = {elements.mu:g} m³/s², but {planet.name} has "
+            f"{planet.mu:g}: pass the planet of the orbit.",
+            name="planet",
+        )
     if bool((elements.eccentricity >= 1).any()):
         raise InvalidInputError(
             "Only closed orbits (eccentricity < 1) have secular rates, got "
@@ -218,7 +234,7 @@ def j2_rates(elements: OrbitalElements, planet: Planet = EARTH) -> SecularRates:
 
 
 def _spread(parts: list[Tensor]) -> list[Tensor]:
-    """All of them in the shape that they broadcast to."""
+    """Broadcast tensors to one shape."""
     zero = parts[0] * 0
     for part in parts[1:]:
         zero = zero + 0 * part
@@ -226,7 +242,7 @@ def _spread(parts: list[Tensor]) -> list[Tensor]:
 
 
 def _rot_inertial_orbit(node: Tensor, inclination: Tensor, periapsis: Tensor) -> Tensor:
-    """From axes of the orbit (x to periapsis, z its pole) to inertial; (..., 3, 3)."""
+    """Matrix from orbit axes (x to periapsis, z its pole) to inertial; (..., 3, 3)."""
     co, so = node.cos(), node.sin()
     ci, si = inclination.cos(), inclination.sin()
     cw, sw = periapsis.cos(), periapsis.sin()

@@ -1,4 +1,4 @@
-"""Drag in thin air: a planet's atmosphere that turns with it, and flat panels."""
+"""Drag in thin air: a planet's rotating atmosphere, and flat panels."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 
 class PlanetAir:
-    """The atmosphere about a planet whose pole is the inertial z axis.
+    """The atmosphere of a planet whose pole is the inertial z axis.
 
     `Drag(…, density=air.density, wind=air.wind)` uses it; so does `PanelDrag`.
 
     Args:
-        planet: its shape and its rotation.
-        atmosphere: by geometric altitude above the spheroid; None: the US Standard
-            Atmosphere 1976, which is a mean day of the Earth.
-        turns: whether the air turns with the planet.
+        planet: shape and rotation of the planet.
+        atmosphere: air by geometric altitude above the spheroid; None: the US Standard
+            Atmosphere 1976, a mean state of the Earth's.
+        turns: whether the air rotates with the planet.
     """
 
     def __init__(
@@ -51,9 +51,8 @@ class PlanetAir:
         turns: bool = True,
     ) -> None:
         self.planet = instance_of("planet", planet, Planet)
-        self.atmosphere: Atmosphere = (
-            StandardAtmosphere() if atmosphere is None else atmosphere
-        )
+        air = StandardAtmosphere() if atmosphere is None else atmosphere
+        self.atmosphere: Atmosphere = instance_of("atmosphere", air, Atmosphere)
         self.turns = turns
 
     def attach(self, sim: SteppingHost) -> None:
@@ -82,12 +81,12 @@ class PlanetAir:
         return None
 
     def density(self, position: Tensor) -> Tensor:
-        """ρ [kg/m³] at places along inertial axes [m]; (num_envs,)."""
+        """Return the density at positions along inertial axes [kg/m³]; (num_envs,)."""
         _, _, height = geodetic_from_position(position, self.planet)
         return self.atmosphere.at(height).density
 
     def wind(self, t: Tensor, position: Tensor) -> Tensor:
-        """Velocity of the air, inertial axes [m/s]; (num_envs, 3)."""
+        """Return the velocity of the air, inertial axes [m/s]; (num_envs, 3)."""
         del t
         if not self.turns:
             return torch.zeros_like(position)
@@ -97,22 +96,22 @@ class PlanetAir:
 
 
 class PanelDrag(SceneForce):
-    """Drag of flat panels fixed in a body, each as far as it faces the stream.
+    """Drag of flat panels fixed in a body, by their area projected on the flow.
 
-    Σ −½ ρ C_d A max(0, n · v) v at each panel's centre, for its velocity v against
-    the air, so it turns the body, too. A plate that is hit from both sides is two
-    panels. Panels do not shade each other.
+    The force −½ ρ C_d A max(0, n · v) v acts at each panel's centre, whose velocity
+    relative to the air is v; the body gets its moment, too. A plate with flow from both
+    sides is two panels. Panels do not shade each other.
 
-    Numbers are in `parameters`, with a row for every world.
+    Values are in `parameters`, with a row for each world.
 
     Args:
         entity: the entity's name.
         body: the body's name in the entity.
-        normals: outward, body axes; (panels, 3).
-        areas: [m²]; (panels,).
-        centres: from the body's origin, body axes [m]; (panels, 3).
+        normals: outward normals, body axes; (panels, 3).
+        areas: areas [m²]; (panels,).
+        centres: positions from the body's origin, body axes [m]; (panels, 3).
         air: the atmosphere.
-        coefficient: C_d; a number, (panels,) or (num_envs, panels).
+        coefficient: drag coefficients C_d; a number, (panels,) or (num_envs, panels).
     """
 
     def __init__(
@@ -130,7 +129,7 @@ class PanelDrag(SceneForce):
         facing = numbers(normals, "normals")
         if facing.ndim < 2 or bool((norm(facing) < 1e-9).any()):
             raise InvalidInputError(
-                "normals must have shape (panels, 3), each with a length, got "
+                "normals must have shape (panels, 3) and lengths > 0, got "
                 f"{tuple(facing.shape)}.",
                 name="normals",
             )
@@ -189,11 +188,11 @@ class PanelDrag(SceneForce):
 
 
 def box_panels(size: Values) -> tuple[Tensor, Tensor, Tensor]:
-    """Normals, areas and centres of a box of edge lengths (3,) about the origin [m]."""
+    """Return normals, areas and centres of a box about the origin; size (3,) [m]."""
     edges = numbers(size, "size")
     if tuple(edges.shape) != (3,) or bool((edges <= 0).any()):
         raise InvalidInputError(
-            f"size is three lengths > 0 [m], got {size}.", name="size"
+            f"size must be three lengths > 0 [m], got {size}.", name="size"
         )
     eye = torch.eye(3, dtype=torch.float64)
     normals = torch.cat([eye, -eye])

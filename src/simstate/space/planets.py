@@ -1,4 +1,4 @@
-"""Planets as data: mass, shape and rotation, with where the numbers are from."""
+"""Planets as data: mass, shape and rotation, with sources of the values."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from simstate.base.checks import number
 from simstate.base.errors import InvalidInputError
 
 
 @dataclass(frozen=True)
 class Planet:
-    """A planet or a moon as a spheroid that turns about its shortest axis, z."""
+    """A planet or a moon as a spheroid that rotates about its shortest axis, z."""
 
     name: str
     mu: float
@@ -21,7 +22,7 @@ class Planet:
     flattening: float
     """(a − b) / a of the reference spheroid."""
     rotation_rate: float
-    """About +z, against the stars [rad/s]."""
+    """Angular velocity about +z, relative to the stars [rad/s]."""
     j2: float
     """Second zonal coefficient, unnormalised, for `radius`."""
 
@@ -56,14 +57,24 @@ def check_length(
 ) -> None:
     """Raise if a length is inside the planet that `mu` belongs to, as in kilometres.
 
+    Also raise if `mu` is not positive, or is a planet's in km³/s² next to metres.
+
     Args:
-        name: the argument that the length is of.
-        what: the name of the length in the error.
+        name: name of the argument with the length.
+        what: name of the length in the error.
         length: the largest distance from the planet's centre [m]; any shape.
         mu: the gravitational parameter; that of an unknown body allows any length.
-        share: the part of the planet's radius below which a length is rejected.
+        share: the fraction of the planet's radius below which a length is rejected.
     """
+    number("mu", mu, more_than=0, unit="m³/s²")
     for planet in (EARTH, MOON, MARS):
+        in_metres = length.isfinite() & (length > planet.polar_radius)
+        if abs(mu * 1e9 / planet.mu - 1.0) <= 1e-3 and bool(in_metres.any()):
+            raise InvalidInputError(
+                f"mu is {mu:g} m³/s², which is that of {planet.name} in km³/s²: with "
+                "lengths in metres, multiply it by 1e9.",
+                name="mu",
+            )
         if abs(mu / planet.mu - 1.0) > 1e-3:
             continue
         inside = length < share * planet.polar_radius

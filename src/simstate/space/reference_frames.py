@@ -1,16 +1,16 @@
-"""Frames of space flight and the ways between them; positions and velocities.
+"""Frames of space flight, and conversion of positions and velocities between them.
 
 | name | origin | axes |
 |---|---|---|
-| ECI | the planet's centre | do not turn; with `EarthRotation` those of the GCRS |
-| ECEF | the planet's centre | turn with the planet: z north, x to the prime meridian |
-| NED | a place on the planet | turn with the planet: north, east, down at that place |
-| RTN | a satellite | turn with its orbit: outward, along-track, orbit normal |
-| LVLH | a satellite | turn with its orbit: along-track, against the normal, nadir |
+| ECI | the planet's centre | inertial; with `EarthRotation` those of the GCRS |
+| ECEF | the planet's centre | fixed in the planet: z north, x to the prime meridian |
+| NED | a point on the planet | fixed in the planet: north, east, down at that point |
+| RTN | a satellite | rotate with its orbit: outward, along-track, orbit normal |
+| LVLH | a satellite | rotate with its orbit: along-track, negative normal, nadir |
 
-A velocity is that seen in the frame: from turning axes the turning is taken out. All in
-SI units, float64, shapes (..., 3) that broadcast. `rot_ab` takes components along b to
-components along a.
+A velocity is relative to its frame, including the frame's rotation. Values are in SI
+units and float64, with shapes (..., 3) that broadcast. `rot_ab` maps components along b
+to components along a.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from simstate.base.checks import instance_of
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Values
 from simstate.math.conventions.checked_values import as_float64, batch_of
@@ -35,9 +36,11 @@ _LVLH_OF_RTN = torch.tensor(
 
 
 def ecef_from_eci(
-    position: Values, velocity: Values, t: Tensor, rotation: Rotation
+    position: Values, velocity: Values, t: Values | float, rotation: Rotation
 ) -> Motion:
-    """Position and velocity in ECEF of those in ECI, at times [s]; (..., 3) each."""
+    """Convert position and velocity from ECI to ECEF at times [s]; (..., 3) each."""
+    instance_of("rotation", rotation, Rotation)
+    t = as_float64(t, "t")
     pos, vel = _motion(position, velocity, t=t)
     rot = rotation(t)
     fixed = apply(rot, pos)
@@ -45,9 +48,11 @@ def ecef_from_eci(
 
 
 def eci_from_ecef(
-    position: Values, velocity: Values, t: Tensor, rotation: Rotation
+    position: Values, velocity: Values, t: Values | float, rotation: Rotation
 ) -> Motion:
-    """Position and velocity in ECI of those in ECEF, at times [s]; (..., 3) each."""
+    """Convert position and velocity from ECEF to ECI at times [s]; (..., 3) each."""
+    instance_of("rotation", rotation, Rotation)
+    t = as_float64(t, "t")
     pos, vel = _motion(position, velocity, t=t)
     back = rotation(t).mT
     return apply(back, pos), apply(back, vel + cross(rotation.rate(t), pos))
@@ -61,14 +66,14 @@ def ned_from_ecef(
     height: Values | float = 0.0,
     planet: Planet = EARTH,
 ) -> Motion:
-    """Position from a place on the planet, and velocity, along north, east, down.
+    """Convert position and velocity from ECEF to north, east, down at a point.
 
-    The place is given by geodetic latitude, longitude [rad] and height [m].
+    The point has geodetic latitude, longitude [rad] and height [m].
     """
     pos, vel = _motion(position, velocity)
-    place = position_from_geodetic(latitude, longitude, height, planet)
+    origin = position_from_geodetic(latitude, longitude, height, planet)
     rot = rot_ned_fixed(latitude, longitude)
-    return apply(rot, pos - place), apply(rot, vel)
+    return apply(rot, pos - origin), apply(rot, vel)
 
 
 def ecef_from_ned(
@@ -79,21 +84,21 @@ def ecef_from_ned(
     height: Values | float = 0.0,
     planet: Planet = EARTH,
 ) -> Motion:
-    """Position and velocity in ECEF of those along north, east, down at a place."""
+    """Convert position and velocity from north, east, down at a point to ECEF."""
     pos, vel = _motion(position, velocity)
-    place = position_from_geodetic(latitude, longitude, height, planet)
+    origin = position_from_geodetic(latitude, longitude, height, planet)
     back = rot_ned_fixed(latitude, longitude).mT
-    return place + apply(back, pos), apply(back, vel)
+    return origin + apply(back, pos), apply(back, vel)
 
 
 def rot_rtn_eci(position: Values, velocity: Values) -> Tensor:
-    """From ECI to RTN of a satellite at this position and velocity; (..., 3, 3)."""
+    """Return the matrix from ECI to RTN of a satellite; (..., 3, 3)."""
     pos, vel = _motion(position, velocity)
     momentum = cross(pos, vel)
     if bool((norm(momentum) <= 1e-12 * norm(pos) * norm(vel)).any()):
         raise InvalidInputError(
-            "A satellite that moves straight up or down, or not at all, has no orbital "
-            "plane: RTN and LVLH axes are not defined.",
+            "RTN and LVLH axes need an orbital plane: position and velocity must not "
+            "be parallel.",
             name="velocity",
         )
     outward, normal = pos / norm(pos), momentum / norm(momentum)
@@ -101,13 +106,13 @@ def rot_rtn_eci(position: Values, velocity: Values) -> Tensor:
 
 
 def rot_lvlh_eci(position: Values, velocity: Values) -> Tensor:
-    """From ECI to LVLH of a satellite at this position and velocity; (..., 3, 3)."""
+    """Return the matrix from ECI to LVLH of a satellite; (..., 3, 3)."""
     rot = rot_rtn_eci(position, velocity)
     return _LVLH_OF_RTN.to(rot) @ rot
 
 
 def orbit_rate(position: Values, velocity: Values) -> Tensor:
-    """Angular velocity of RTN and LVLH on a Kepler orbit, ECI [rad/s]; (..., 3)."""
+    """Return the angular velocity of RTN and LVLH on a Kepler orbit, ECI [rad/s]."""
     pos, vel = _motion(position, velocity)
     return cross(pos, vel) / dot(pos, pos)
 
@@ -115,7 +120,7 @@ def orbit_rate(position: Values, velocity: Values) -> Tensor:
 def rtn_from_eci(
     position: Values, velocity: Values, chief_position: Values, chief_velocity: Values
 ) -> Motion:
-    """Motion relative to a chief satellite, along its RTN axes, as seen from them."""
+    """Convert position and velocity from ECI to RTN of a chief satellite."""
     rot = rot_rtn_eci(chief_position, chief_velocity)
     return _relative(rot, position, velocity, chief_position, chief_velocity)
 
@@ -123,7 +128,7 @@ def rtn_from_eci(
 def eci_from_rtn(
     position: Values, velocity: Values, chief_position: Values, chief_velocity: Values
 ) -> Motion:
-    """Motion in ECI of that relative to a chief satellite along its RTN axes."""
+    """Convert position and velocity from RTN of a chief satellite to ECI."""
     rot = rot_rtn_eci(chief_position, chief_velocity)
     return _absolute(rot, position, velocity, chief_position, chief_velocity)
 
@@ -131,7 +136,7 @@ def eci_from_rtn(
 def lvlh_from_eci(
     position: Values, velocity: Values, chief_position: Values, chief_velocity: Values
 ) -> Motion:
-    """Motion relative to a chief satellite, along its LVLH axes, as seen from them."""
+    """Convert position and velocity from ECI to LVLH of a chief satellite."""
     rot = rot_lvlh_eci(chief_position, chief_velocity)
     return _relative(rot, position, velocity, chief_position, chief_velocity)
 
@@ -139,7 +144,7 @@ def lvlh_from_eci(
 def eci_from_lvlh(
     position: Values, velocity: Values, chief_position: Values, chief_velocity: Values
 ) -> Motion:
-    """Motion in ECI of that relative to a chief satellite along its LVLH axes."""
+    """Convert position and velocity from LVLH of a chief satellite to ECI."""
     rot = rot_lvlh_eci(chief_position, chief_velocity)
     return _absolute(rot, position, velocity, chief_position, chief_velocity)
 
@@ -148,34 +153,34 @@ def _relative(
     rot: Tensor,
     position: Values,
     velocity: Values,
-    chief_pos: Values,
-    chief_vel: Values,
+    chief_position: Values,
+    chief_velocity: Values,
 ) -> Motion:
-    chief, chief_speed = _motion(chief_pos, chief_vel)
-    pos, vel = _motion(position, velocity, chief, chief_speed)
-    apart = pos - chief
-    seen = vel - chief_speed - cross(orbit_rate(chief, chief_speed), apart)
-    return apply(rot, apart), apply(rot, seen)
+    chief, chief_vel = _motion(chief_position, chief_velocity)
+    pos, vel = _motion(position, velocity, chief, chief_vel)
+    offset = pos - chief
+    rate = vel - chief_vel - cross(orbit_rate(chief, chief_vel), offset)
+    return apply(rot, offset), apply(rot, rate)
 
 
 def _absolute(
     rot: Tensor,
     position: Values,
     velocity: Values,
-    chief_pos: Values,
-    chief_vel: Values,
+    chief_position: Values,
+    chief_velocity: Values,
 ) -> Motion:
-    chief, chief_speed = _motion(chief_pos, chief_vel)
-    pos, vel = _motion(position, velocity, chief, chief_speed)
-    apart = apply(rot.mT, pos)
-    turning = cross(orbit_rate(chief, chief_speed), apart)
-    return chief + apart, chief_speed + apply(rot.mT, vel) + turning
+    chief, chief_vel = _motion(chief_position, chief_velocity)
+    pos, vel = _motion(position, velocity, chief, chief_vel)
+    offset = apply(rot.mT, pos)
+    turning = cross(orbit_rate(chief, chief_vel), offset)
+    return chief + offset, chief_vel + apply(rot.mT, vel) + turning
 
 
 def _motion(
     position: Values, velocity: Values, *chief: Tensor, **times: Tensor
 ) -> Motion:
-    """Both as tensors that broadcast with each other, with times and a chief's."""
+    """Return both as tensors; they must broadcast with times and those of a chief."""
     pos = as_float64(position, "position", 3)
     vel = as_float64(velocity, "velocity", 3)
     others = {name: (time, 0) for name, time in times.items()}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.base.checks import instance_of
 from simstate.engine import core
 from simstate.math.elementwise import atan2, hypot
 from simstate.space.ephemeris import Ephemeris
@@ -23,6 +24,7 @@ _ERA_RATE = 2 * np.pi * 1.00273781191135448 / DAY
 5.15."""
 
 
+@runtime_checkable
 class Rotation(Protocol):
     """Rotation from inertial axes to axes fixed in a planet."""
 
@@ -38,16 +40,17 @@ class Rotation(Protocol):
         ...
 
     def attach(self, sim: SteppingHost) -> None:
-        """Take a simulation."""
+        """Prepare for a simulation: parameters by world, tensors on its device."""
         ...
 
 
 class UniformRotation:
-    """A planet that turns steadily about z, which is also the inertial z axis.
+    """Constant rotation about z, which is also the inertial z axis.
 
     Args:
-        rate: [rad/s]; a number or (num_envs,).
-        angle: of the prime meridian from the inertial x axis at t = 0 [rad]; likewise.
+        rate: angular velocity [rad/s]; a number or (num_envs,).
+        angle: angle of the prime meridian from the inertial x axis at t = 0 [rad]; a
+            number or (num_envs,).
     """
 
     def __init__(
@@ -59,7 +62,7 @@ class UniformRotation:
 
     @classmethod
     def of(cls, planet: Planet, angle: Numbers = 0.0) -> UniformRotation:
-        """The rotation of a planet."""
+        """Return the rotation of a planet."""
         return cls(planet.rotation_rate, angle)
 
     def attach(self, sim: SteppingHost) -> None:
@@ -81,24 +84,24 @@ class UniformRotation:
 class EarthRotation:
     """The Earth's rotation by the IAU 2006/2000A models; inertial axes are the GCRS.
 
-    Precession and nutation are interpolated, to better than 1e-12 rad; the rotation
-    angle is exact. Polar motion is left out (0.3″, 9 m on the ground), and so is what
-    UT1 does within a day of the epoch's `dut1`. Needs pyerfa (extra `space`).
+    Precession and nutation are interpolated to better than 1e-12 rad; the rotation
+    angle is exact. Polar motion (0.3″, 9 m on the ground) and changes of `dut1` after
+    the epoch are neglected. Needs pyerfa (extra `space`).
 
     Args:
-        epoch: when t is 0.
+        epoch: the epoch of t = 0.
     """
 
     def __init__(self, epoch: Epoch) -> None:
-        self.epoch = epoch
+        self.epoch = instance_of("epoch", epoch, Epoch)
         self._pole = Ephemeris(self._pole_at, segment=DAY, degree=9, name="the pole")
 
     def attach(self, sim: SteppingHost) -> None:
-        """Go to a simulation's device."""
+        """Move the interpolation to a simulation's device."""
         self._pole.attach(sim)
 
     def _pole_at(self, t: np.ndarray) -> np.ndarray:
-        """The pole's coordinates X, Y and the origin's s [rad]; (n, 3)."""
+        """Return the pole's coordinates X, Y and the origin's s [rad]; (n, 3)."""
         return np.stack(load_erfa().xys06a(*self.epoch.tt(t)), axis=-1)
 
     def __call__(self, t: Tensor) -> Tensor:
@@ -110,7 +113,7 @@ class EarthRotation:
         return about_z(self.epoch.earth_rotation_angle(t)) @ celestial
 
     def compiled_form(self, start: float, end: float) -> core.EarthAngle | None:
-        """As the compiled core evaluates it between two times [s]."""
+        """Return the rotation between two times [s] for the compiled core."""
         pole, epoch = self._pole.polynomials(start, end), self.epoch
         if pole is None or type(self) is not EarthRotation:
             return None
@@ -126,14 +129,14 @@ class EarthRotation:
 
 
 def about_z(angle: Tensor) -> Tensor:
-    """The matrix to axes that are turned by an angle about z; (..., 3, 3)."""
+    """Return the matrix to axes rotated by an angle about z; (..., 3, 3)."""
     c, s = angle.cos(), angle.sin()
     zero, one = torch.zeros_like(c), torch.ones_like(c)
     return _matrix([c, s, zero], [-s, c, zero], [zero, zero, one])
 
 
 def _about_y(angle: Tensor) -> Tensor:
-    """The matrix to axes that are turned by an angle about y; (..., 3, 3)."""
+    """Return the matrix to axes rotated by an angle about y; (..., 3, 3)."""
     c, s = angle.cos(), angle.sin()
     zero, one = torch.zeros_like(c), torch.ones_like(c)
     return _matrix([c, zero, -s], [zero, one, zero], [s, zero, c])

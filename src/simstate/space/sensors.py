@@ -1,8 +1,8 @@
-"""A spacecraft's sensors with noise: gyro with a bias that walks, star tracker.
+"""A spacecraft's sensors with noise: gyro with a random-walk bias, star tracker.
 
-Their noise is a Wiener process that is integrated with the mechanics, so it is part of
-snapshots, is the same for a world in any batch, and has the right strength at any
-sampling rate. A stochastic integrator is needed.
+Their noise is a Wiener process that is integrated with the mechanics. It is part of
+snapshots, does not depend on the batch, and has the correct strength at any sampling
+rate. It needs a stochastic integrator.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Values
 from simstate.math import quaternion
 from simstate.math.vector import norm
@@ -36,8 +37,14 @@ class NoisySensor(Process):
     ) -> None:
         super().__init__(name, torch.zeros(width))
         self.entity, self.body = entity, body
-        given = numbers(rot, "rot")
-        self.parameters.declare("rot", given / norm(given), 4)
+        quat = numbers(rot, "rot")
+        length = norm(quat)
+        if bool((length < 1e-9).any()):
+            raise InvalidInputError(
+                f"rot must be a quaternion (w, x, y, z) that is not zero, got {rot}.",
+                name="rot",
+            )
+        self.parameters.declare("rot", quat / length, 4)
         self.num_sources = 3
 
     def attach(self, sim: SteppingHost) -> None:
@@ -46,12 +53,12 @@ class NoisySensor(Process):
         super().attach(sim)
 
     def rate(self, t: Tensor, sim: SteppingHost) -> Tensor:
-        """Nothing drifts: all is noise and memory; (num_envs, width)."""
+        """Return zero, because there is no drift; (num_envs, width)."""
         del t, sim
         return torch.zeros_like(self.value)
 
     def diffusion(self, t: Tensor, sim: SteppingHost) -> Mapping[str, Tensor]:
-        """A source of unit strength for each axis of the white noise."""
+        """Return a source of unit strength for each axis of the white noise."""
         del t, sim
         moved = self.value.new_zeros(
             self.value.shape[0], self.num_sources, self.value.shape[1]
@@ -61,9 +68,9 @@ class NoisySensor(Process):
         return {self.name: moved}
 
     def _white(self, sim: SteppingHost) -> tuple[Tensor, Tensor]:
-        """Standard normal numbers of this sample, (num_envs, 3), and its interval [s].
+        """Return standard normal values, (num_envs, 3), and the sampling interval [s].
 
-        Asked again at the same instant they are the same.
+        Further calls at the same instant return the same values.
         """
         now = sim.time.double()
         value = self.value
@@ -78,28 +85,28 @@ class NoisySensor(Process):
         return noise, interval
 
     def _quat(self, sim: SteppingHost) -> Tensor:
-        """From the sensor's axes to the world's; (num_envs, 4)."""
+        """Return the rotation from sensor axes to world axes; (num_envs, 4)."""
         quat = sim.scene[self.entity].data.body_link_quat_w[:, self._link].double()
         return quaternion.multiply(quat, self.parameters["rot"])
 
     @abstractmethod
     def sample(self, sim: SteppingHost) -> Tensor:
-        """Take a reading now."""
+        """Return a measurement at the present time."""
 
 
 class Gyro(NoisySensor):
-    """Angular velocity in the sensor's axes, with white noise and a bias that walks.
+    """Angular velocity in the sensor's axes, with white noise and a random-walk bias.
 
-    Numbers are in `parameters`; each may differ from world to world.
+    Values are in `parameters`; each may differ by world.
 
     Args:
         name: the process's name.
         entity: the entity's name.
-        body: the body that it is fixed to.
+        body: the name of the body that it is fixed to.
         noise_density: angle random walk [rad/s/√Hz = rad/√s].
         bias_walk: rate random walk of the bias [rad/s/√s].
-        bias: at reset [rad/s]; (3,) or (num_envs, 3).
-        scale_factor: error of the scale, 0.01 is one per cent; a number.
+        bias: bias at reset [rad/s]; (3,) or (num_envs, 3).
+        scale_factor: relative error of the scale, such as 0.01; a number.
         rot: the sensor's axes in the body, (w, x, y, z).
     """
 
@@ -132,23 +139,23 @@ class Gyro(NoisySensor):
         return self.value[:, _BIAS]
 
     def diffusion(self, t: Tensor, sim: SteppingHost) -> Mapping[str, Tensor]:
-        """Sources of the white noise, and of the bias."""
+        """Return the sources of the white noise and of the bias."""
         moved = dict(super().diffusion(t, sim))[self.name]
         for k in range(3):
             moved[:, 3 + k, 10 + k] = self.parameters["bias_walk"]
         return {self.name: moved}
 
     def sample(self, sim: SteppingHost) -> Tensor:
-        """The present rate as the gyro gives it, sensor axes [rad/s]; (num_envs, 3).
+        """Return the measured angular velocity, sensor axes [rad/s]; (num_envs, 3).
 
-        Its white noise is the mean of that since the last sample: over an interval T
-        it has the deviation noise_density / √T. A sample at the time of reset has none.
+        The white noise is averaged since the last sample: over an interval T its
+        deviation is noise_density / √T. A sample at the time of reset has none.
         """
         data = sim.scene[self.entity].data
         spin = data.body_link_ang_vel_w[:, self._link].double()
         rate = quaternion.rotate_inverse(self._quat(sim), spin)
         noise, interval = self._white(sim)
-        # Asked twice at once, the interval is that of the first time.
+        # A second sample at the same instant has the interval of the first.
         kept = torch.where(interval > 0, interval, self.value[:, 13])
         self.value[:, 13] = kept
         spread = torch.where(kept > 0, kept.clamp(min=1e-30) ** -0.5, 0.0)
@@ -163,9 +170,9 @@ class StarTracker(NoisySensor):
     Args:
         name: the process's name.
         entity: the entity's name.
-        body: the body that it is fixed to.
-        noise: standard deviation of a reading about the sensor's x, y and z axis, which
-            is the line of sight [rad]; (3,) or (num_envs, 3).
+        body: the name of the body that it is fixed to.
+        noise: standard deviations about the sensor's x, y and z axes [rad], where z is
+            the line of sight; (3,) or (num_envs, 3).
         rot: the sensor's axes in the body, (w, x, y, z).
     """
 
@@ -182,7 +189,7 @@ class StarTracker(NoisySensor):
         self.parameters.declare("noise", noise, 3, unit="rad", at_least=0)
 
     def sample(self, sim: SteppingHost) -> Tensor:
-        """The attitude quat_ws, (w, x, y, z) with w ≥ 0, as measured; (num_envs, 4).
+        """Return the measured attitude quat_ws, (w, x, y, z) with w ≥ 0; (num_envs, 4).
 
         A sample at the time of reset has no noise.
         """

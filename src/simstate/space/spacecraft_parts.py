@@ -1,4 +1,4 @@
-"""Parts that a spacecraft's model gets: reaction wheels, gyros, thrusters.
+"""Parts of a spacecraft's model: reaction wheels, control-moment gyros, thrusters.
 
 Each is a configuration with `add_to(spec, body)`, which writes bodies, joints and
 actuators into an MjSpec before it is compiled:
@@ -11,8 +11,8 @@ actuators into an MjSpec before it is compiled:
 
     EntityCfg(model=craft)
 
-What MuJoCo has no word for (friction that depends on the direction, a wheel's greatest
-speed) is a force model: `ReactionWheels`.
+Properties that MuJoCo does not support, Coulomb friction that changes sign smoothly and
+the maximum speed of a wheel, are in the force model `ReactionWheels`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import mujoco
 import numpy as np
 
 from simstate.base.checks import argument, number
-from simstate.base.errors import InvalidInputError, ModelError
+from simstate.base.errors import InvalidInputError, ModelError, unknown_name
 from simstate.base.ids import Values
 from simstate.math.conventions.checked_values import as_single
 from simstate.math.inertia import physical_fault
@@ -34,10 +34,10 @@ _HINGE = mujoco.mjtJoint.mjJNT_HINGE
 
 @dataclass(frozen=True, kw_only=True)
 class ReactionWheelCfg:
-    """A wheel on a bearing with a motor; its joint and actuator have its name.
+    """A wheel on a bearing with a motor; its name is also that of joint and actuator.
 
-    The actuator's control is the motor's torque on the wheel [N·m]; the hub feels the
-    opposite.
+    The actuator's control is the motor's torque on the wheel [N·m]; the opposite torque
+    acts on the hub.
     """
 
     name: str
@@ -48,7 +48,7 @@ class ReactionWheelCfg:
     max_torque: float
     """Maximum torque of the motor [N·m]."""
     max_speed: float
-    """The speed against the body at which the motor pushes no further [rad/s]."""
+    """Speed relative to the body at which the motor's torque vanishes [rad/s]."""
     mass: float = 1.0
     """[kg]."""
     position: Values = (0.0, 0.0, 0.0)
@@ -58,10 +58,10 @@ class ReactionWheelCfg:
     viscous: float = 0.0
     """Friction torque per speed [N·m·s]."""
     coulomb: float = 0.0
-    """Friction torque that does not depend on speed [N·m]."""
+    """Friction torque independent of speed [N·m]."""
 
     def add_to(self, spec: mujoco.MjSpec, body: str) -> None:
-        """Give the body this wheel; spec is changed."""
+        """Add this wheel to a body of `spec`, which is changed."""
         numbers = ("inertia", "max_torque", "max_speed", "mass")
         _check_positive(self, f"reaction wheel {self.name!r}", *numbers)
         across = self.transverse_inertia
@@ -77,14 +77,14 @@ class ReactionWheelCfg:
 class ControlMomentGyroCfg:
     """A rotor that spins in a gimbal, which a servo turns.
 
-    Joints are `<name>_gimbal` and `<name>_rotor`. The actuator `<name>` takes the
-    gimbal's rate [rad/s]; the rotor is free and keeps its momentum. Its speed at the
-    start is `joint_vel`, for InitialStateCfg.
+    Joints are `<name>_gimbal` and `<name>_rotor`. The control of the actuator `<name>`
+    is the gimbal's rate [rad/s]. The rotor has no motor and keeps its momentum; its
+    initial speed is `joint_vel`, for InitialStateCfg.
     """
 
     name: str
     gimbal_axis: Values
-    """Along the body's axes; (3,)."""
+    """Axis of the gimbal, in body axes; (3,)."""
     spin_axis: Values
     """Axis of the rotor at gimbal angle zero, perpendicular to the gimbal's axis;
     (3,)."""
@@ -111,11 +111,11 @@ class ControlMomentGyroCfg:
 
     @property
     def joint_vel(self) -> dict[str, float]:
-        """The rotor's speed at the start by joint, for InitialStateCfg."""
+        """Initial speed of the rotor by joint, for InitialStateCfg."""
         return {f"{self.name}_rotor": self.speed}
 
     def add_to(self, spec: mujoco.MjSpec, body: str) -> None:
-        """Give the body this gyro; spec is changed."""
+        """Add this gyro to a body of `spec`, which is changed."""
         numbers = (
             "inertia",
             "mass",
@@ -130,7 +130,7 @@ class ControlMomentGyroCfg:
         )
         if abs(float(gimbal_axis @ spin_axis)) > 1e-6:
             raise InvalidInputError(
-                f"The spin axis of {self.name!r} must be across its gimbal axis, got "
+                f"spin_axis of {self.name!r} must be perpendicular to gimbal_axis, got "
                 f"{self.spin_axis} and {self.gimbal_axis}.",
                 name="spin_axis",
             )
@@ -139,7 +139,7 @@ class ControlMomentGyroCfg:
         hub = _body(spec, body)
         gimbal = hub.add_body(name=f"{self.name}_gimbal")
         gimbal.pos = as_single(self.position, "position", 3).numpy()
-        # A light frame: MuJoCo wants everything that moves to have mass.
+        # A light frame, because MuJoCo requires moving bodies to have mass.
         _inertial(gimbal, 1e-3 * self.mass, [1e-3 * disc[0]] * 3)
         joint = gimbal.add_joint(name=f"{self.name}_gimbal", type=_HINGE)
         joint.axis = gimbal_axis.tolist()
@@ -160,8 +160,8 @@ class ControlMomentGyroCfg:
 class ThrusterCfg:
     """A thruster fixed in a body; its actuator's control is the throttle, 0 to 1.
 
-    `pulses` turns commands into throttles that honour the least on-time.
-    Where propellant is used up, take `integrate.Thruster` instead.
+    `pulses` converts commands to throttles with a minimum on-time. For thrusters that
+    consume propellant, use `integrate.Thruster`.
     """
 
     name: str
@@ -173,7 +173,7 @@ class ThrusterCfg:
     """[N]."""
 
     def add_to(self, spec: mujoco.MjSpec, body: str) -> None:
-        """Give the body this thruster; spec is changed."""
+        """Add this thruster to a body of `spec`, which is changed."""
         _check_positive(self, f"thruster {self.name!r}", "max_force")
         site = _body(spec, body).add_site(name=self.name)
         site.pos = as_single(self.position, "position", 3).numpy()
@@ -187,10 +187,10 @@ def _rotor(
     parent: Any, name: str, axis: Values, position: Values, mass: float,
     across: float, along: float,
 ) -> Any:  # fmt: skip
-    """A body whose z axis is the given axis of its parent, with a rotor's inertia."""
+    """Add a body whose z axis is the given axis of its parent, with these inertias."""
     fault = physical_fault(as_single(np.diag([across, across, along]), name, 3, 3))
     if fault:
-        raise ModelError(f"No body has the inertia of {name!r}: {fault}.", name=name)
+        raise ModelError(f"The inertia of {name!r} is impossible: {fault}.", name=name)
     body = parent.add_body(name=name)
     body.pos = as_single(position, "position", 3).numpy()
     body.quat = _quat_of_axis(_unit(axis, f"axis of {name!r}"))
@@ -199,10 +199,10 @@ def _rotor(
 
 
 def _inertial(body: Any, mass: float, moments: list[float]) -> None:
-    """Mass and principal moments about the body's origin, along its axes."""
+    """Set mass and principal moments about the body's origin, along its axes."""
     body.explicitinertial = True
     body.mass, body.inertia = mass, moments
-    # Left out, these would be the body's own place in its parent.
+    # By default these are the body's pose in its parent.
     body.ipos, body.iquat = [0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]
 
 
@@ -221,11 +221,7 @@ def _actuator(spec: mujoco.MjSpec, name: str, kind: Any, target: str) -> Any:
 def _body(spec: mujoco.MjSpec, name: str) -> Any:
     body = spec.body(name)
     if body is None:
-        raise ModelError(
-            f"The model has no body {name!r}; it has "
-            f"{', '.join(b.name or '(unnamed)' for b in spec.bodies[1:])}.",
-            name=name,
-        )
+        raise unknown_name("body", name, [b.name for b in spec.bodies[1:] if b.name])
     return body
 
 
@@ -233,12 +229,12 @@ def _unit(axis: Values, name: str) -> np.ndarray:
     vector = as_single(axis, name, 3).numpy()
     length = float(np.linalg.norm(vector))
     if length < 1e-9:
-        raise InvalidInputError(f"The {name} has no length.", name=argument(name))
+        raise InvalidInputError(f"The {name} must not be zero.", name=argument(name))
     return vector / length
 
 
 def _quat_of_axis(axis: np.ndarray) -> list[float]:
-    """The shortest rotation that takes z to the axis."""
+    """Return the shortest rotation of z to the axis."""
     quat = np.zeros(4)
     mujoco.mju_quatZ2Vec(quat, axis)
     return quat.tolist()

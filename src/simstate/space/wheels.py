@@ -1,4 +1,4 @@
-"""Bearings and motors of reaction wheels beyond a hinge: a force model."""
+"""ReactionWheels: friction and saturation of reaction wheels as a force model."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ if TYPE_CHECKING:
     from simstate.step.stepping_host import SteppingHost
 
 _FADE = 0.01
-"""Fraction of the maximum speed over which a motor loses its torque: a hundredth."""
+"""Fraction of the maximum speed over which a motor loses its torque."""
 _STICKING = 1e-2
-"""Speed about which Coulomb friction changes its sign [rad/s]."""
+"""Width of the smooth change of sign of Coulomb friction [rad/s]."""
 
 
 class ReactionWheels(SceneForce):
     """Friction and saturation of an entity's reaction wheels.
 
-    The motor's torque fades out where a wheel nears its greatest speed; slowing it down
-    is always possible. Friction is viscous and Coulomb's, whose sign changes smoothly
-    within 0.01 rad/s. All act between wheel and hub, so they change no total momentum.
+    The motor's torque fades to zero near the maximum speed of a wheel; the torque that
+    slows it down does not. Friction is viscous plus Coulomb's, whose sign changes
+    smoothly within 0.01 rad/s. All torques act between wheel and hub and conserve the
+    total momentum.
 
-    Numbers are in `parameters`, with a row for every world: max_speed, viscous,
-    coulomb, each (num_envs, wheels).
+    Values are in `parameters`, with a row for each world: max_speed, viscous and
+    coulomb, (num_envs, wheels) each.
 
     Args:
         entity: the entity's name.
@@ -78,7 +79,7 @@ class ReactionWheels(SceneForce):
         )
 
     def speeds(self, sim: SteppingHost) -> Tensor:
-        """Speeds of the wheels against the hub [rad/s]; (num_envs, wheels)."""
+        """Return the wheels' speeds relative to the hub [rad/s]; (num_envs, wheels)."""
         return sim.data.qvel[:, self._dofs]
 
     def __call__(self, t: Tensor, sim: SteppingHost) -> None:
