@@ -113,8 +113,7 @@ def _size(sim: Simulation) -> float:
     """How large the first of the worlds drawn is, as the picture takes it [m]."""
     from simstate.view.grid import bounds
 
-    pos, mat = host(sim.data.geom_xpos[1]), host(sim.data.geom_xmat[1])
-    low, high = bounds(sim.model, pos, mat, np.zeros((0, 3)))
+    low, high = bounds(OneWorld(sim, {}, 1, 1.0))
     return float(np.linalg.norm(high - low)) / 1.8
 
 

@@ -269,8 +269,7 @@ def test_worlds_are_shown_in_blocks(
 
 
 def test_the_bounds_are_of_what_moves(sim: Simulation) -> None:
-    pos, mat = host(sim.data.geom_xpos[0]), host(sim.data.geom_xmat[0])
-    low, high = bounds(sim.model, pos, mat, np.zeros((0, 3)))
+    low, high = bounds(OneWorld(sim, {}, 0, 1.0))
     trunk = host(sim.data.geom_xpos[0, sim.model.geom("robot/trunk").id])
     assert (low < trunk).all()
     assert (trunk < high).all()

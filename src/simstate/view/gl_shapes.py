@@ -19,6 +19,7 @@ from simstate.view.shapes import (
     Path,
     Point,
     Shape,
+    matrix_of,
     of_kind,
 )
 
@@ -44,12 +45,12 @@ def add_shapes(
         radii = np.full(3, point.radius)
         _add(scene, _GEOM.mjGEOM_SPHERE, radii, point.pos + offset, None, point.colour)
     for axes in of_kind(shapes, Axes):
-        start, matrix = axes.pos + offset, _matrix(axes.quat)
+        start, matrix = axes.pos + offset, matrix_of(axes.quat)
         for k, colour in enumerate((RED, GREEN, BLUE)):
             end = start + axes.length * matrix[:, k]
             _connect(scene, _GEOM.mjGEOM_CYLINDER, 0.6 * thin, start, end, colour)
     for box in of_kind(shapes, Box):
-        pos, matrix = box.pos + offset, _matrix(box.quat)
+        pos, matrix = box.pos + offset, matrix_of(box.quat)
         half = np.maximum(box.half, 1e-6)
         _add(scene, _GEOM.mjGEOM_BOX, half, pos, matrix, box.colour, 0.35)
     for path in of_kind(shapes, Path):
@@ -106,10 +107,3 @@ def _add(
     geom.emission = 0.25  # overlays stay readable in shade
     scene.ngeom += 1
     return geom
-
-
-def _matrix(quat: np.ndarray) -> np.ndarray:
-    """Return the rotation matrix of a quaternion wxyz; (3, 3)."""
-    matrix = np.zeros(9)
-    mujoco.mju_quat2Mat(matrix, quat / np.linalg.norm(quat))
-    return matrix.reshape(3, 3)

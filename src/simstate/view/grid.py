@@ -7,6 +7,8 @@ import math
 import mujoco
 import numpy as np
 
+from simstate.view.one_world import OneWorld
+
 _HFIELD = mujoco.mjtGeom.mjGEOM_HFIELD.value
 _PLANE = mujoco.mjtGeom.mjGEOM_PLANE.value
 
@@ -35,26 +37,17 @@ def shown_worlds(world: int, count: int, num_envs: int) -> list[int]:
     return list(range(first, first + count))
 
 
-def bounds(
-    model: mujoco.MjModel,
-    geom_pos: np.ndarray,
-    geom_mat: np.ndarray,
-    corners: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the bounding box of what moves, else of everything, world axes [m].
-
-    Args:
-        model: the compiled scene.
-        geom_pos: centres of the geoms, world axes [m]; (ngeom, 3).
-        geom_mat: rotations from their axes to world axes; (ngeom, 9).
-        corners: vertices of flexible bodies, world axes [m]; (n, 3).
-    """
+def bounds(one: OneWorld) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bounding box of what moves, else of everything, world axes [m]."""
+    model, corners = one.model, flex_corners(one)
+    geom_pos = one.field("geom_xpos")
+    geom_rot = one.field("geom_xmat").reshape(-1, 3, 3)
     limited = np.isin(model.geom_type, (_PLANE, _HFIELD), invert=True)
     moving = limited & (model.body_weldid[model.geom_bodyid] != 0)
     chosen = moving if moving.any() or len(corners) else limited
-    finite = np.isfinite(geom_pos).all(1) & np.isfinite(geom_mat.reshape(-1, 9)).all(1)
+    finite = np.isfinite(geom_pos).all(1) & np.isfinite(geom_rot).all((1, 2))
     chosen = chosen & finite
-    rot = geom_mat.reshape(-1, 3, 3)[chosen]
+    rot = geom_rot[chosen]
     box = model.geom_aabb.reshape(-1, 6)[chosen]
     centres = geom_pos[chosen] + (rot @ box[:, :3, None])[..., 0]
     halves = (np.abs(rot) @ box[:, 3:, None])[..., 0]
@@ -64,6 +57,18 @@ def bounds(
     if not len(low):
         return np.full(3, -0.5), np.full(3, 0.5)
     return low.min(0), high.max(0)
+
+
+def size_of(low: np.ndarray, high: np.ndarray) -> float:
+    """Return the size of a bounding box, to which overlays are scaled [m]."""
+    return max(float(np.linalg.norm(high - low)) / 1.8, 1e-3)
+
+
+def flex_corners(one: OneWorld) -> np.ndarray:
+    """Return the vertices of all flexible bodies, world axes [m]; (n, 3)."""
+    if not one.model.nflexvert:
+        return np.zeros((0, 3))
+    return one.field("flexvert_xpos").reshape(-1, 3)
 
 
 def shares_ground(model: mujoco.MjModel) -> bool:

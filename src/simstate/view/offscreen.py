@@ -26,13 +26,19 @@ from simstate.view.eye import (
     model_eye,
 )
 from simstate.view.gl_renderer import GlRenderer
-from simstate.view.grid import bounds, offsets, reduced, shares_ground, tiled
+from simstate.view.grid import (
+    bounds,
+    offsets,
+    reduced,
+    shares_ground,
+    size_of,
+    tiled,
+)
 from simstate.view.one_world import OneWorld, current
 from simstate.view.overlays import OVERLAYS
 from simstate.view.raster_renderer import RasterRenderer
 from simstate.view.shapes import PURPLE, Label, Path, Shape, labels_of
 from simstate.view.shot import Placed, RendererName, Shot
-from simstate.view.soft import flex_corners
 from simstate.world.worlds import Worlds, worlds_of
 
 TRAIL = "trail"
@@ -90,7 +96,7 @@ class Offscreen:
         with current(parts):
             self._boxes = [self._box(world) for world in self._worlds]
         low, high = self._boxes[0]
-        self._size = max(float(np.linalg.norm(high - low)) / 1.8, 1e-3)
+        self._size = size_of(low, high)
         self._on_one_ground = shares_ground(model)
         spacing = 0.0 if self._on_one_ground else 1.6 * self._size
         count = 1 if cfg.sheet else len(self._worlds)
@@ -144,9 +150,7 @@ class Offscreen:
 
     def _box(self, world: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the bounding box of what moves in a world, world axes [m]."""
-        one = self._seen(world, 1.0)
-        pos, mat = one.field("geom_xpos"), one.field("geom_xmat")
-        return bounds(one.model, pos, mat, flex_corners(one))
+        return bounds(self._seen(world, 1.0))
 
     def _seen(self, world: int, size: float) -> OneWorld:
         return OneWorld(self._course.worlds, self._course.rays, world, size)

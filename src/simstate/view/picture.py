@@ -18,12 +18,18 @@ from simstate.view.course import Course
 from simstate.view.divergence_marks import DivergenceMarks
 from simstate.view.eye import DIRECTIONS
 from simstate.view.geometry import VISIBLE, Geometry, Mesh
-from simstate.view.grid import bounds, offsets, shares_ground, shown_worlds
+from simstate.view.grid import (
+    bounds,
+    offsets,
+    shares_ground,
+    shown_worlds,
+    size_of,
+)
 from simstate.view.one_world import OneWorld, current
 from simstate.view.overlays import OVERLAYS
 from simstate.view.paint import OnClick, Painting
 from simstate.view.shapes import PURPLE, Path, Shape, shifted
-from simstate.view.soft import SoftThings, flex_corners
+from simstate.view.soft import SoftThings
 from simstate.view.surroundings import Surroundings
 from simstate.world.worlds import worlds_of
 
@@ -82,14 +88,9 @@ class Picture:
         self._trail: deque[np.ndarray] = deque(maxlen=_TRAIL_LENGTH)
         self._follow: int | None = None
         first = OneWorld(course.worlds, course.rays, 0, 1.0)
-        low, high = bounds(
-            course.worlds.model,
-            first.field("geom_xpos"),
-            first.field("geom_xmat"),
-            flex_corners(first),
-        )
+        low, high = bounds(first)
         self.middle = (low + high) / 2.0
-        self.size = max(float(np.linalg.norm(high - low)) / 1.8, 1e-3)
+        self.size = size_of(low, high)
         """Size of the moving parts [m]."""
         self.count = min(count, course.worlds.num_envs, MOST_WORLDS)
         on_one_ground = shares_ground(course.worlds.model)

@@ -17,6 +17,7 @@ from simstate.view.shapes import (
     Path,
     Point,
     Shape,
+    matrix_of,
     of_kind,
 )
 
@@ -40,7 +41,7 @@ def shape_triangles(shapes: Sequence[Shape], size: float) -> Iterator[Triangles]
         yield corners, _ink(point.colour, corners)
     for axes in of_kind(shapes, Axes):
         for column, colour in zip(
-            _matrix(axes.quat).T, (RED, GREEN, BLUE), strict=True
+            matrix_of(axes.quat).T, (RED, GREEN, BLUE), strict=True
         ):
             yield _cone(axes.pos, axes.pos + axes.length * column, thin, thin, colour)
     for box in of_kind(shapes, Box):
@@ -91,22 +92,10 @@ def _ball() -> np.ndarray:
 def _edges(box: Box) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the twelve edges of a box, world axes [m]."""
     signs = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
-    corners = box.pos + (signs * box.half) @ _matrix(box.quat).T
+    corners = box.pos + (signs * box.half) @ matrix_of(box.quat).T
     pairs = [(i, j) for i in range(8) for j in range(i) if bin(i ^ j).count("1") == 1]
     ends = [(corners[i], corners[j]) for i, j in pairs]
     return [(a, b) for a, b in ends if np.linalg.norm(a - b) > 1e-12]
-
-
-def _matrix(quat: np.ndarray) -> np.ndarray:
-    """Return the rotation matrix of a quaternion wxyz; (3, 3)."""
-    w, x, y, z = quat / np.linalg.norm(quat)
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
-    )
 
 
 def _ink(colour: Colour, corners: np.ndarray) -> np.ndarray:

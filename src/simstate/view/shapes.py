@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import mujoco
 import numpy as np
 
 Colour = tuple[int, int, int]
@@ -142,3 +143,10 @@ def _is_finite(shape: Shape) -> bool:
     """Return True if all values of a shape are finite."""
     values: list[Any] = [x for x in vars(shape).values() if not isinstance(x, str)]
     return all(bool(np.isfinite(value).all()) for value in values)
+
+
+def matrix_of(quat: np.ndarray) -> np.ndarray:
+    """Return the rotation matrix of a quaternion wxyz; (3, 3)."""
+    matrix = np.zeros(9)
+    mujoco.mju_quat2Mat(matrix, quat / np.linalg.norm(quat))
+    return matrix.reshape(3, 3)

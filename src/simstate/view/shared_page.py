@@ -21,11 +21,11 @@ import numpy as np
 from simstate.view.course import Course
 from simstate.view.floor import floor_colour
 from simstate.view.geometry import poses
-from simstate.view.grid import bounds, offsets, shares_ground
+from simstate.view.grid import bounds, offsets, shares_ground, size_of
 from simstate.view.one_world import OneWorld, current, model_of_world
 from simstate.view.page_meshes import PageMeshes
 from simstate.view.shot import floors, rgba_of, sky_of, sun_of
-from simstate.view.soft import flex_corners, soft_of
+from simstate.view.soft import soft_of
 from simstate.world.worlds import worlds_of
 
 _ALIGNED = 8
@@ -96,15 +96,12 @@ class PageScene:
         model = self._parts.model
         with current(self._parts):
             first = OneWorld(course.worlds, course.rays, self._shown[0], 1.0)
-            low, high = bounds(
-                model, first.field("geom_xpos"), first.field("geom_xmat"),
-                flex_corners(first),
-            )  # fmt: skip
+            low, high = bounds(first)
             self._floors = [
                 _floor(model, int(geom), first) for geom in self._visible_floors()
             ]
         self._centre = (low + high) / 2.0
-        self._size = max(float(np.linalg.norm(high - low)) / 1.8, 1e-3)
+        self._size = size_of(low, high)
         on_one_ground = shares_ground(model)
         spacing = 0.0 if on_one_ground else 1.6 * self._size
         self._offsets = offsets(len(self._shown), spacing)

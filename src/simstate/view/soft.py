@@ -13,6 +13,7 @@ import numpy as np
 import viser
 
 from simstate.view.geometry import rgb
+from simstate.view.grid import flex_corners
 from simstate.view.one_world import OneWorld
 from simstate.view.paint import OnClick
 from simstate.view.shapes import Colour
@@ -40,13 +41,6 @@ def soft_of(model: mujoco.MjModel) -> list[Soft]:
     """Return all skins and flexible bodies of a model."""
     found = [_skin(model, k) for k in range(model.nskin)]
     return found + [_flex(model, k) for k in range(model.nflex)]
-
-
-def flex_corners(seen: OneWorld) -> np.ndarray:
-    """Return the vertices of all flexible bodies, world axes [m]; (n, 3)."""
-    if not seen.model.nflexvert:
-        return np.zeros((0, 3))
-    return seen.field("flexvert_xpos").reshape(-1, 3)
 
 
 class SoftThings:
