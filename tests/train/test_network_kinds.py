@@ -16,6 +16,7 @@ from simstate import InvalidInputError, SimStateError, UnknownNameError
 from simstate.base.errors import SnapshotError
 from simstate.env import Env, tasks
 from simstate.interop.rsl_rl import grouped
+from simstate.train import algorithm
 from simstate.train.checkpoint import find_checkpoint, find_policy, read_checkpoint
 from simstate.train.checkpoint_policy import Policy
 from simstate.train.explicit_ppo import ExplicitPPO
@@ -249,6 +250,18 @@ def test_activations_of_actor_and_critic_may_differ_in_an_explicit_update(tmp_pa
 def test_unknown_settings_of_rsl_rl_are_rejected(changes, name, tmp_path):
     with raises(SimStateError, name=name):
         TrainingRun(run_cfg(rsl_rl=changes), tmp_path)
+
+
+def test_errors_of_rsl_rl_are_unchanged_without_settings_of_it(monkeypatch, tmp_path):
+    fault = RuntimeError("CUDA error")
+
+    def fail(*_args, **_options):
+        raise fault
+
+    monkeypatch.setattr(algorithm, "OnPolicyRunner", fail)
+    with pytest.raises(RuntimeError) as caught:
+        TrainingRun(run_cfg(), tmp_path)
+    assert caught.value is fault
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
 import re
 import zlib
@@ -11,6 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import mujoco
 import numpy as np
 import pytest
 import torch
@@ -141,6 +143,32 @@ def test_meshes_are_those_of_the_model(shared: Path) -> None:
     (floor,) = run["scene"]["floors"]
     assert floor["half"] == [4.0, 3.0]
     assert floor["pos"] == [0.0, 0.0, -0.2]
+
+
+def test_worlds_are_spaced_by_the_size_of_what_moves(shared: Path) -> None:
+    """Bounds are those of the corners of all boxes about the moving geoms."""
+    _, run, _ = read_page(shared)
+    model = mujoco.MjModel.from_xml_string(
+        ROBOT.replace("WILD", "wild").replace("ARM", "wild")
+    )
+    data = mujoco.MjData(model)
+    mujoco.mj_kinematics(model, data)
+    signs = np.array(list(itertools.product((-1.0, 1.0), repeat=3)))
+    moving = np.flatnonzero(model.geom_bodyid)
+    corners = np.concatenate([
+        data.geom_xpos[k] + (model.geom_aabb[k, :3] + signs * model.geom_aabb[k, 3:])
+        @ data.geom_xmat[k].reshape(3, 3).T
+        for k in moving
+    ])  # fmt: skip
+    low, high = corners.min(0), corners.max(0)
+    scene, size = run["scene"], np.linalg.norm(high - low) / 1.8
+    assert scene["size"] == pytest.approx(size, rel=1e-6)
+    np.testing.assert_allclose(scene["centre"], (low + high) / 2.0, atol=1e-6)
+    expected = [[-0.8 * size, 0.0, 0.0], [0.8 * size, 0.0, 0.0]]
+    np.testing.assert_allclose(scene["offsets"], expected, atol=1e-6)
+    rot = np.reshape(scene["floors"][0]["rot"], (3, 3))
+    np.testing.assert_allclose(rot, data.geom_xmat[0].reshape(3, 3), atol=1e-9)
+    assert scene["followed"] == scene["bodies"].index("arm/wild")
 
 
 def test_columns_have_their_values_and_contracts(path: Path, shared: Path) -> None:
