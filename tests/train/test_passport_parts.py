@@ -612,6 +612,35 @@ def test_targets_are_converted_to_actions(policy):
     np.testing.assert_allclose(signals_of(both, policy.passport).table, 2 * wanted)
 
 
+@pytest.fixture(scope="module")
+def idle(weights, tmp_path_factory):
+    """A policy whose second action has no effect, since its scale is 0."""
+    hip, knee = actions_of_a_robot()
+    knee = dataclasses.replace(knee, scale=0.0, low=-0.2, high=-0.2)
+    passport = passport_with(actions=(hip, knee), proof=proof_of(weights))
+    path = tmp_path_factory.mktemp("idle") / "policy.onnx"
+    return PassportPolicy(write(path, passport, weights))
+
+
+def test_an_action_without_effect_has_the_range_of_its_observation(idle, weights):
+    signals = motion()
+    signals["action"] = acted(signals, weights)
+    report = compare_log(idle, log_of(signals))
+    assert report.faults == ()
+    signals["action"][:, 1] += 9.0
+    log = log_of({"action": signals["action"], "command.go": signals["command.go"]})
+    (fault,) = compare_log(idle, log).faults
+    assert fault.kind == "range"
+    assert fault.columns == ("action/move/knee",)
+
+
+def test_targets_of_an_action_without_effect_are_no_actions(idle):
+    log = log_of({**motion(), "robot.joint_pos_target": np.full((60, 2), 0.3)})
+    found = signals_of(log, idle.passport)
+    assert found.missing == ["action"]
+    assert np.isfinite(found.table).all()
+
+
 def test_observations_of_a_recording_are_converted_to_signals(policy):
     time = np.arange(40) * DT
     columns = {c.name: c for c in policy.passport.observations if c.source != "clock"}

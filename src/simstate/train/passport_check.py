@@ -255,8 +255,9 @@ class _Comparison:
         """Return the training ranges of the table's columns, with a margin."""
         known = {name: (one.low, one.high) for name, one in self._columns.items()}
         for one in self._passport.actions:
-            ends = [(x - one.offset) / (one.scale or 1.0) for x in (one.low, one.high)]
-            known[f"{ACTION}/{one.name}"] = min(ends), max(ends)
+            if one.scale:  # else its range says nothing about the action
+                ends = [(x - one.offset) / one.scale for x in (one.low, one.high)]
+                known[f"{ACTION}/{one.name}"] = min(ends), max(ends)
         more = {n: _MARGIN * (high - low) + 1e-3 for n, (low, high) in known.items()}
         return {
             name: (known[name][0] - more[name], known[name][1] + more[name])

@@ -86,12 +86,12 @@ def signals_of(log: Log, passport: Passport) -> LogSignals:
     names = [one.name for one in passport.actions]
     acted = _column(log, ACTION) or _column(log, "actions")
     target = _column(log, passport.actions[0].source)
+    scale = np.array([one.scale for one in passport.actions])
     if acted is not None:
         found[ACTION] = acted.time, _ordered(log, acted, names), names
-    elif target is not None:
+    elif target is not None and scale.all():
         parts = [one.component for one in passport.actions]
         zero = np.array([one.offset for one in passport.actions])
-        scale = np.array([one.scale for one in passport.actions])
         values = (_ordered(log, target, parts) - zero) / scale
         found[ACTION] = target.time, values, names
     if not found:
