@@ -5,11 +5,13 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable
-from types import FrameType, TracebackType
-from typing import Any
+from types import FrameType
+from typing import Any, Self
+
+from simstate.base.closeable import Closing
 
 
-class StopRequest:
+class StopRequest(Closing):
     """Context in which Ctrl-C or SIGTERM requests a stop; a second Ctrl-C interrupts.
 
     Outside the main thread, signals are not handled.
@@ -25,18 +27,14 @@ class StopRequest:
         """Return True if a stop was requested."""
         return self.is_made
 
-    def __enter__(self) -> StopRequest:
+    def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._before[number] = signal.signal(number, self._handle)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Restore the former handlers."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
         self._before.clear()
