@@ -69,13 +69,13 @@ def main(args: list[str] | None = None) -> int:
     native engine uses the compiled core. With --debug, errors keep their traceback.
     """
     args = sys.argv[1:] if args is None else args
-    if args == ["--version"]:
-        text, fault = versions()
-        print(text)
-        if fault is not None:
-            report_error(SimStateError(fault))
-        return 0 if fault is None else 1
     try:
+        if args == ["--version"]:
+            text, fault = versions()
+            print(text)
+            if fault is not None:
+                report_error(SimStateError(fault))
+            return 0 if fault is None else 1
         with plain_warnings():
             command = _parsed(args)
             shown = nullcontext() if args[0] in OWN_DISPLAY else working(args[0])
@@ -90,7 +90,7 @@ def main(args: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
-        if isinstance(error.__cause__, KeyboardInterrupt):  # in an import of C++ code
+        if _is_interrupt(error):
             return _report_interrupt()
         if not isinstance(error, SimStateError) and (fault := installation_fault()):
             error = SimStateError(fault)  # probably the cause of the error
@@ -100,6 +100,13 @@ def main(args: list[str] | None = None) -> int:
             raise
         report_error(error, place)
         return 1
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Return True if Ctrl-C caused an error, as it does in imports of C++ code."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _report_interrupt() -> int:
@@ -195,6 +202,8 @@ def versions() -> tuple[str, str | None]:
         fault = fault or rejection(mujoco.mj_version(), name)
         path = description()
     except (ImportError, AttributeError) as error:
+        if _is_interrupt(error):
+            raise
         name = found.get("mujoco-core", found.get("mujoco", "is missing"))
         path = f"MuJoCo cannot be imported ({error})"
         fault = fault or f"{path}. Install the tested version: {REPAIR}."
@@ -203,8 +212,3 @@ def versions() -> tuple[str, str | None]:
     shown = (found.get(package, "is missing") for package in ("simstate", "torch"))
     simstate, torch = shown
     return f"simstate {simstate}, MuJoCo {name}, torch {torch}; {path}", fault
-
-
-def entry() -> None:
-    """Run the command line; entry point of the `simstate` script."""
-    sys.exit(main())
