@@ -554,7 +554,8 @@ def test_a_new_task_has_what_its_model_needs(model, class_name, tmp_path, monkey
 
     monkeypatch.chdir(tmp_path)
     Path("alone.xml").write_text(JOINTS_ALONE)
-    assert new_task.NewTaskCommand(Path("mine.py"), model).execute() == 0
+    answer = new_task.NewTaskCommand(Path("mine.py"), model).execute()
+    assert answer.facts == {"file": "mine.py"}
     text = Path("mine.py").read_text()
     assert f"{class_name}(" in text
     assert ("def forward(" in text) is (model == "quadruped")
@@ -622,9 +623,8 @@ def test_times_of_a_run(tmp_path, capsys):
 
 def test_runs_of_a_sweep_have_folders_and_a_table(tmp_path, monkeypatch):
     """With a training that only logs its reward."""
-    from rich.console import Console
-
     from simstate.cli import sweep
+    from simstate.cli.console import PlainConsole
     from simstate.train.run_cfg import RunCfg
 
     monkeypatch.chdir(tmp_path)
@@ -661,7 +661,7 @@ def test_runs_of_a_sweep_have_folders_and_a_table(tmp_path, monkeypatch):
 
     monkeypatch.setattr("simstate.train.training_run.TrainingRun", Run)
     command = Command()
-    out = Console(file=(tmp_path / "out.txt").open("w+"), width=120)
+    out = PlainConsole(file=(tmp_path / "out.txt").open("w+"), width=120)
     assert sweep.sweep(command, out) == 0
     assert [seed for seed, _ in made] == [4, 2]
     folder = made[0][1].parent

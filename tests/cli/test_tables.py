@@ -7,12 +7,11 @@ import re
 
 import pytest
 import torch
-from rich.console import Console
 from tests.inside import display_on, spread
 
 from simstate.cli import live, main
+from simstate.cli.console import PlainConsole, verdict_table, working
 from simstate.cli.console import progress as progress_bar
-from simstate.cli.console import verdict_table, working
 from simstate.cli.play import figures_table
 from simstate.data.replay import replay
 from simstate.record import Recording
@@ -43,7 +42,7 @@ class Clock:
 
 
 def rows(table) -> list[list[str]]:
-    out = Console(file=io.StringIO(), width=100)
+    out = PlainConsole(file=io.StringIO(), width=100)
     out.print(table)
     lines = out.file.getvalue().splitlines()
     (head,) = [k for k, line in enumerate(lines) if set(line) == {"─"}][:1]
@@ -89,7 +88,7 @@ def test_a_table_of_an_update_has_all_that_is_logged():
 
 def test_without_a_terminal_a_line_is_printed_now_and_then(monkeypatch):
     clock = Clock(monkeypatch, live)
-    out = Console(file=io.StringIO(), width=200)
+    out = PlainConsole(file=io.StringIO(), width=200)
     with live.live_progress(out, "Run", 20) as tell:
         for k in range(11, 21):  # resumed after ten
             clock.now += 0.9
@@ -104,11 +103,11 @@ def test_without_a_terminal_a_line_is_printed_now_and_then(monkeypatch):
 
 
 def test_on_a_terminal_the_table_is_kept_up_to_date():
-    out = Console(file=io.StringIO(), width=100, force_terminal=True)
+    out = PlainConsole(file=io.StringIO(), width=100, force_terminal=True)
     with live.live_progress(out, "Run", 20) as tell:
         tell(progress(7))
     assert "update 7 of 20" in out.file.getvalue()
-    out = Console(file=io.StringIO(), width=100, force_terminal=True)
+    out = PlainConsole(file=io.StringIO(), width=100, force_terminal=True)
     display = display_on(out)
     display.update("Work", 0.25, "a quarter")
     display.show()

@@ -11,11 +11,11 @@ import tyro
 from simstate.base.errors import InvalidInputError
 from simstate.cli.answer import Answer
 from simstate.cli.model_scene import scene_of
-from simstate.cli.options import Debug, Json, Model, check_plot
+from simstate.cli.options import AnswerCommand, Model, check_plot
 
 
 @dataclass
-class AlignCommand:
+class AlignCommand(AnswerCommand):
     """Compare simulators with MuJoCo; exit code 1 if a difference has no known cause.
 
     Example: simstate align cartpole --with native --seconds 0.2
@@ -40,8 +40,6 @@ class AlignCommand:
     """Seed of the states."""
     plot: Path | None = None
     """Write a plot of how far the runs drift apart to this image file."""
-    json: Json = False
-    debug: Debug = False
 
     def execute(self) -> Answer:
         """Run the command; return the comparison."""

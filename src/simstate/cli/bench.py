@@ -15,7 +15,7 @@ from simstate.base.errors import InvalidInputError
 from simstate.base.table_style import new_table
 from simstate.cli.answer import Answer
 from simstate.cli.console import Advance, progress
-from simstate.cli.options import Debug, Device, Engine, Json, Model
+from simstate.cli.options import AnswerCommand, Device, Engine, Model
 from simstate.cli.ray_option import Ray, cluster_of
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Result:
 
 
 @dataclass
-class BenchCommand:
+class BenchCommand(AnswerCommand):
     """Measure world-steps per second on this machine, compared with mj_step in a loop.
 
     The loop is plain Python on one core, one world after the other, in the same process
@@ -85,8 +85,6 @@ class BenchCommand:
     seed: int = 0
     """Seed of the initial velocities."""
     ray: Ray = None
-    json: Json = False
-    debug: Debug = False
 
     def execute(self) -> Answer:
         """Run the command; return the rates."""

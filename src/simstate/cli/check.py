@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from simstate.cli.answer import Answer
 from simstate.cli.console import verdict, verdict_table
 from simstate.cli.model_scene import scene_of
-from simstate.cli.options import Debug, Device, Engine, Json, Model
+from simstate.cli.options import AnswerCommand, Device, Engine, Model
 
 
 @dataclass
-class CheckCommand:
+class CheckCommand(AnswerCommand):
     """Check every law on a model in random states; exit code 1 if one fails.
 
     Example: simstate check humanoid --engine native
@@ -24,8 +24,6 @@ class CheckCommand:
     """Number of random states."""
     seed: int = 0
     """Seed of the random states."""
-    json: Json = False
-    debug: Debug = False
 
     def execute(self) -> Answer:
         """Run the command; return the verdict on each law."""

@@ -12,7 +12,7 @@ from simstate.base.errors import InvalidInputError
 from simstate.cli.answer import Answer
 from simstate.cli.console import Advance, progress
 from simstate.cli.missing_extra import needs
-from simstate.cli.options import Debug, Json, check_folder
+from simstate.cli.options import AnswerCommand, check_folder
 from simstate.cli.ray_option import Ray, workers
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ ENVS = 64
 
 
 @dataclass
-class CollectCommand:
+class CollectCommand(AnswerCommand):
     """Collect episodes of a policy in a task; an interrupted run can be continued.
 
     Example: simstate collect Arm-Reach --policy reach.onnx --episodes 1000 --out data
@@ -67,8 +67,6 @@ class CollectCommand:
     ray: Ray = None
     engine: Literal["native", "warp"] | None = None
     """CPU threads in float64 (the default), or MuJoCo Warp in float32."""
-    json: Json = False
-    debug: Debug = False
 
     def execute(self) -> Answer:
         """Run the command; return what it collected."""

@@ -53,6 +53,10 @@ class PlainConsole(Console):
             display.hide()
         super().print(*objects, **options)
 
+    def print_line(self, text: object) -> None:
+        """Print text unchanged, on one line."""
+        self.print(str(text), markup=False, highlight=False, soft_wrap=True)
+
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
@@ -64,7 +68,7 @@ class PlainConsole(Console):
                 yield Segment(printable(segment.text), segment.style)
 
 
-def console() -> Console:
+def console() -> PlainConsole:
     """Return a console on standard output; 120 columns wide without a terminal."""
     return PlainConsole() if sys.stdout.isatty() else PlainConsole(width=120)
 
@@ -87,9 +91,7 @@ def report_error(error: Exception, place: Place | None = None) -> None:
     lines = f"error: {text}"
     if place is not None:
         lines = f"error: {place}: {text}\n    {place.text}"
-    PlainConsole(stderr=True).print(
-        lines, markup=False, highlight=False, soft_wrap=True
-    )
+    PlainConsole(stderr=True).print_line(lines)
 
 
 @contextmanager
@@ -100,9 +102,7 @@ def plain_warnings() -> Generator[None]:
     def show(message: Warning | str, *_: object) -> None:
         if str(message) not in shown:
             shown.add(str(message))
-            PlainConsole(stderr=True).print(
-                f"warning: {message}", markup=False, highlight=False, soft_wrap=True
-            )
+            PlainConsole(stderr=True).print_line(f"warning: {message}")
 
     with warnings.catch_warnings():
         warnings.showwarning = show

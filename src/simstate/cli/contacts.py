@@ -11,7 +11,7 @@ from simstate.base.table_style import new_table
 from simstate.cli.answer import Answer
 from simstate.cli.console import escaped
 from simstate.cli.model_scene import ENTITY, scene_of
-from simstate.cli.options import Debug, Engine, Json, Model
+from simstate.cli.options import AnswerCommand, Engine, Model
 
 if TYPE_CHECKING:
     import torch
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class ContactsCommand:
+class ContactsCommand(AnswerCommand):
     """List the contacts of a model in one state: geoms, forces and positions.
 
     Example: simstate contacts quadruped --seconds 1
@@ -30,8 +30,6 @@ class ContactsCommand:
     seconds: float = 0.0
     """Time to simulate first [s], with the initial controls."""
     engine: Engine = "native"
-    json: Json = False
-    debug: Debug = False
 
     def execute(self) -> Answer:
         """Run the command; return the contacts."""
@@ -91,7 +89,8 @@ def _table(table: ContactTable, title: str) -> Table:
 
 
 def _vector(values: torch.Tensor, digits: int) -> str:
-    return " ".join(f"{float(x):.{digits}f}" for x in values)
+    rounded = (round(float(x), digits) + 0.0 for x in values)  # without "-0.00"
+    return " ".join(f"{x:.{digits}f}" for x in rounded)
 
 
 def _sum_line(ground: torch.Tensor, weight: torch.Tensor) -> str:

@@ -13,7 +13,7 @@ from rich.text import Text
 from simstate.base.errors import SnapshotError
 from simstate.cli.answer import Answer
 from simstate.cli.console import verdict
-from simstate.cli.options import Debug, Json
+from simstate.cli.options import AnswerCommand
 
 if TYPE_CHECKING:
     from simstate.state import Snapshot
@@ -23,7 +23,7 @@ File = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
 
 
 @dataclass
-class DiffCommand:
+class DiffCommand(AnswerCommand):
     """Compare two snapshots of one model, or the unified states of two simulators.
 
     Exit code 1 if they differ.
@@ -40,8 +40,6 @@ class DiffCommand:
     """Largest difference to ignore, in each quantity's unit."""
     rows: int = 20
     """Number of rows to show, the largest differences first; 0: all."""
-    json: Json = False
-    debug: Debug = False
 
     def execute(self) -> Answer:
         """Run the command; return the differences."""

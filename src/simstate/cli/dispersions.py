@@ -12,7 +12,7 @@ from rich.table import Table
 
 from simstate.base.table_style import new_table
 from simstate.cli.answer import Answer
-from simstate.cli.options import Debug, Json, check_folder
+from simstate.cli.options import AnswerCommand, check_folder
 from simstate.cli.ray_option import Ray, workers
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class DispersionsCommand:
+class DispersionsCommand(AnswerCommand):
     """Run a Monte Carlo study on thousands of worlds; print confidence bounds.
 
     The file defines study(), which returns a simstate.study.dispersions.Study. World k
@@ -44,8 +44,6 @@ class DispersionsCommand:
     out: Path | None = None
     """A folder for worlds.csv, envelopes.png and worst.npz, a snapshot to replay."""
     ray: Ray = None
-    json: Json = False
-    debug: Debug = False
 
     def execute(self) -> Answer:
         """Run the command; return the statistics."""

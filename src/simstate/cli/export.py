@@ -10,11 +10,11 @@ import tyro
 
 from simstate.base.errors import InvalidInputError
 from simstate.cli.answer import Answer
-from simstate.cli.options import Debug, Json, check_folder, check_writable
+from simstate.cli.options import AnswerCommand, check_folder, check_writable
 
 
 @dataclass
-class ExportCommand:
+class ExportCommand(AnswerCommand):
     """Write a recording as a data set of another program.
 
     Example: simstate export run.simrec --to foxglove --out run.mcap
@@ -31,8 +31,6 @@ class ExportCommand:
     omitted from a LeRobot data set, and marked as failures in an HDF5 file."""
     worlds: tuple[int, ...] = ()
     """Worlds to write to a log for Foxglove; by default the first."""
-    json: Json = False
-    debug: Debug = False
 
     def execute(self) -> Answer:
         """Run the command; return what it wrote."""

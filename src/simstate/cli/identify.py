@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,15 +11,16 @@ from rich.table import Table
 
 from simstate.base.table_style import new_table
 from simstate.cli.answer import Answer
+from simstate.cli.log_options import LogOptions
 from simstate.cli.model_scene import ENTITY, scene_of
-from simstate.cli.options import Debug, Json, Model, check_writable
+from simstate.cli.options import AnswerCommand, Model, check_writable
 
 if TYPE_CHECKING:
     from simstate.study.identification import Fit
 
 
 @dataclass
-class IdentifyCommand:
+class IdentifyCommand(AnswerCommand):
     """Fit parameters of a model to a log, and state what the log does not determine.
 
     Columns of the log are named as quantities (robot.joint_pos), raw fields (qpos) or
@@ -42,48 +43,27 @@ class IdentifyCommand:
     """Write the model with the estimated values (.xml)."""
     outputs: tuple[str, ...] = ()
     """Columns to predict; by default positions, velocities and sensors."""
-    rename: tuple[str, ...] = ()
-    """Columns of the log to rename, as OLD=NEW, such as q=robot.joint_pos."""
-    world: int | None = None
-    """World of a recording; by default the first."""
-    episode: int | None = None
-    """Episode of a recording or data set."""
-    start: float | None = None
-    """Start of the part of the log to use [s]."""
-    end: float | None = None
-    """End of the part of the log to use [s]."""
-    rate: float | None = None
-    """Samples per second of a log without time [Hz]."""
     window: float | None = None
     """Length of a window [s]; by default an eighth of the log, at most 1 s."""
     held_out: float = 0.25
     """Fraction of the log that is predicted, not fitted."""
     confidence: float = 0.95
     """Confidence level of each interval."""
-    json: Json = False
-    debug: Debug = False
+    part: Annotated[LogOptions, tyro.conf.OmitArgPrefixes] = field(
+        default_factory=LogOptions
+    )
 
     def execute(self) -> Answer:
         """Run the command; return the estimates."""
-        from simstate.base.errors import InvalidInputError
-        from simstate.data.logs import read_log
         from simstate.study.identification import identify
         from simstate.study.identification.fit_report import write_report
 
         for option in ("out", "report", "mjcf"):
             check_writable(f"--{option}", getattr(self, option))
-        log = read_log(
-            self.log, world=self.world, episode=self.episode, start=self.start,
-            end=self.end, rate=self.rate,
-        )  # fmt: skip
-        for pair in self.rename:
-            old, equals, new = pair.partition("=")
-            if not equals:
-                raise InvalidInputError(f"--rename {pair!r} must be OLD=NEW.")
-            log = log.declare(old, name=new)
         fit = identify(
-            scene_of(self.model), log, self.free, outputs=self.outputs or None,
-            held_out=self.held_out, window=self.window, confidence=self.confidence,
+            scene_of(self.model), self.part.read(self.log), self.free,
+            outputs=self.outputs or None, held_out=self.held_out, window=self.window,
+            confidence=self.confidence,
         )  # fmt: skip
         if self.out is not None:
             fit.save(self.out)

@@ -12,14 +12,14 @@ from rich.table import Table
 from simstate.base.table_style import new_table
 from simstate.cli.answer import Answer
 from simstate.cli.console import escaped
-from simstate.cli.options import Debug, Json
+from simstate.cli.options import AnswerCommand
 
 if TYPE_CHECKING:
     from simstate.record import Recording
 
 
 @dataclass
-class InfoCommand:
+class InfoCommand(AnswerCommand):
     """Show the contents of a recording: columns with units, worlds, versions.
 
     Example: simstate run cartpole --record run.simrec && simstate info run.simrec
@@ -27,8 +27,6 @@ class InfoCommand:
 
     file: Annotated[Path, tyro.conf.Positional]
     """A file written by sim.record, env.record or `simstate run --record`."""
-    json: Json = False
-    debug: Debug = False
 
     def execute(self) -> Answer:
         """Run the command; return the contents."""

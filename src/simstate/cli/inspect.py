@@ -13,7 +13,7 @@ from simstate.base.table_style import new_table
 from simstate.cli.answer import Answer
 from simstate.cli.console import escaped
 from simstate.cli.model_scene import scene_of
-from simstate.cli.options import Debug, Json, Model
+from simstate.cli.options import AnswerCommand, Model
 
 if TYPE_CHECKING:
     from simstate.cli.inspection import Fact
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class InspectCommand:
+class InspectCommand(AnswerCommand):
     """Show a model's links, joints, actuators and state layout, or one element.
 
     Example: simstate inspect humanoid "qvel[4]"
@@ -31,8 +31,6 @@ class InspectCommand:
     name: tyro.conf.Positional[str | None] = None
     """The name of a joint, body, actuator, site, geom or other element; or a field, an
     entry or a range of it: qvel, "qvel[4]", "qvel[3:6]". By default all elements."""
-    json: Json = False
-    debug: Debug = False
 
     def execute(self) -> Answer:
         """Run the command; return what it found."""
@@ -93,10 +91,10 @@ def summary(model: str, found: dict[str, Any]) -> str:
     gravity = ", ".join(f"{g:g}" for g in options["gravity"])
     lines = [
         f"{model}: {base}, {found['mass']:.4g} kg",
-        f"  has      {counts}",
-        f"  steps    {options['timestep']:g} s, {options['integrator']}, "
+        f"  has        {counts}",
+        f"  steps      {options['timestep']:g} s, {options['integrator']}, "
         f"gravity ({gravity}) m/s², world axes",
-        f"  state    {found['nstate']} values per world, "
+        f"  state      {found['nstate']} values per world, "
         f"{8 * found['nstate'] / 1024:.1f} KiB in float64",
     ]
     for kind in ("sites", "tendons", "equalities", "keyframes", "cameras"):

@@ -7,11 +7,11 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
 from simstate.base.table_style import new_table
+from simstate.cli.console import PlainConsole
 
 if TYPE_CHECKING:
     from simstate.train.training_logs import Progress, Report
@@ -21,7 +21,7 @@ EVERY_S = 2.0
 
 
 @contextmanager
-def live_progress(out: Console, title: str, total: int) -> Generator[Report]:
+def live_progress(out: PlainConsole, title: str, total: int) -> Generator[Report]:
     """Context manager that updates a table; without a terminal, it prints lines."""
     start, first = time.monotonic(), None
 
@@ -43,11 +43,7 @@ def live_progress(out: Console, title: str, total: int) -> Generator[Report]:
         if time.monotonic() - last > EVERY_S or now.iteration >= total:
             last = time.monotonic()
             share = f"{100 * now.iteration / total:.0f} %"
-            out.print(
-                f"{title}: {share} {progress_note(now)}, {remaining} left",
-                highlight=False,
-                markup=False,
-            )
+            out.print_line(f"{title}: {share} {progress_note(now)}, {remaining} left")
             out.file.flush()  # for readers that follow a log file
 
     yield report

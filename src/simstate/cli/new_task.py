@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -12,12 +13,12 @@ import tyro
 
 from simstate.base.errors import InvalidInputError
 from simstate.base.files import write_atomically
-from simstate.cli.console import console
-from simstate.cli.options import Debug, Model
+from simstate.cli.answer import Answer
+from simstate.cli.options import AnswerCommand, Model
 
 
 @dataclass
-class NewTaskCommand:
+class NewTaskCommand(AnswerCommand):
     """Write a task file for a model: commented, and ready to train.
 
     Example: simstate new-task walk.py quadruped
@@ -31,10 +32,9 @@ class NewTaskCommand:
     model: Model
     force: bool = False
     """Overwrite an existing file."""
-    debug: Debug = False
 
-    def execute(self) -> int:
-        """Run the command; return the exit code."""
+    def execute(self) -> Answer:
+        """Run the command; return the name of the file."""
         from simstate.cli.task_text import task_text
 
         if self.file.suffix != ".py":
@@ -51,11 +51,9 @@ class NewTaskCommand:
             )
         text = task_text(self.file.name, self.model, self._model_code())
         write_atomically(self.file, text.encode())
-        out = console()
-        out.print(f"Wrote {self.file}. Next:", markup=False)
-        for line in (f"train {self.file} --iterations 20", f"train {self.file} --help"):
-            out.print(f"  simstate {line}", markup=False, soft_wrap=True)
-        return 0
+        train = f"  simstate train {shlex.quote(str(self.file))}"
+        lines = [f"Wrote {self.file}. Next:", f"{train} --iterations 20"]
+        return Answer({"file": str(self.file)}, [*lines, f"{train} --help"])
 
     def _model_code(self) -> str:
         """Return the code for the model: a path relative to the file, or a name."""

@@ -8,6 +8,7 @@ import inspect
 import itertools
 import os
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_type_hints
 
@@ -68,8 +69,17 @@ Device = Annotated[
 ]
 Seconds = Annotated[float, tyro.conf.arg(help="Simulated time [s].")]
 Seed = Annotated[int, tyro.conf.arg(help="Seed of everything random.")]
-Json = Annotated[bool, tyro.conf.arg(help="Print JSON instead of text and tables.")]
 Debug = Annotated[bool, tyro.conf.arg(help="Show the traceback of an error.")]
+
+
+@dataclass(kw_only=True)
+class AnswerCommand:
+    """A command that returns an Answer; the help lists these options last."""
+
+    json: Annotated[
+        bool, tyro.conf.arg(help="Print JSON instead of text and tables.")
+    ] = False
+    debug: Debug = False
 
 
 def readable(kind: type[Any]) -> type[Any]:
@@ -100,6 +110,10 @@ def readable(kind: type[Any]) -> type[Any]:
         fields.append((one.name, hint, default))
     found = dataclasses.make_dataclass(kind.__name__, fields, bases=(kind,))
     found.__doc__ = kind.__doc__
+    named: dict[str, Any] = vars(found)["__dataclass_fields__"]
+    for one in dataclasses.fields(AnswerCommand):  # inherited, but listed last
+        if one.name in named:
+            named[one.name] = named.pop(one.name)
     return found
 
 

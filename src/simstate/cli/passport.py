@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,15 +14,16 @@ from rich.table import Table
 
 from simstate.base.table_style import new_table
 from simstate.cli.answer import Answer
+from simstate.cli.log_options import LogOptions
 from simstate.cli.missing_extra import needs
-from simstate.cli.options import Debug, Json
+from simstate.cli.options import AnswerCommand
 
 if TYPE_CHECKING:
     from simstate.train.policy_passport import Passport, PassportColumn, PassportPolicy
 
 
 @dataclass
-class PassportCommand:
+class PassportCommand(AnswerCommand):
     """Print the contract of an exported policy, or compare it with a robot's log.
 
     Columns of the log are named as signals (joint_pos, root_link_quat_w, action), which
@@ -35,20 +36,9 @@ class PassportCommand:
     """An .onnx file that `simstate train` exported."""
     log: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """A log to compare: .simrec, .mcap, .csv, .hdf5, or a LeRobot folder."""
-    rename: tuple[str, ...] = ()
-    """Columns of the log to rename, as OLD=NEW, such as q=joint_pos."""
-    world: int | None = None
-    """World of a recording; by default the first."""
-    episode: int | None = None
-    """Episode of a recording or data set."""
-    start: float | None = None
-    """Start of the part of the log to compare [s]."""
-    end: float | None = None
-    """End of the part of the log to compare [s]."""
-    rate: float | None = None
-    """Samples per second of a log without time [Hz]."""
-    json: Json = False
-    debug: Debug = False
+    part: Annotated[LogOptions, tyro.conf.OmitArgPrefixes] = field(
+        default_factory=LogOptions
+    )
 
     def execute(self) -> Answer:
         """Run the command; return the passport, or the faults of the log."""
@@ -88,20 +78,9 @@ class PassportCommand:
 
     def _compared(self, policy: PassportPolicy, path: Path) -> Answer:
         """Return the faults of a log."""
-        from simstate.base.errors import InvalidInputError
-        from simstate.data.logs import read_log
         from simstate.train.passport_check import compare_log
 
-        log = read_log(
-            path, world=self.world, episode=self.episode, start=self.start,
-            end=self.end, rate=self.rate,
-        )  # fmt: skip
-        for pair in self.rename:
-            old, equals, new = pair.partition("=")
-            if not equals:
-                raise InvalidInputError(f"--rename {pair!r} must be OLD=NEW.")
-            log = log.declare(old, name=new)
-        report = compare_log(policy, log)
+        report = compare_log(policy, self.part.read(path))
         title = escape(f"{self.policy.name}: {path.name}")
         columns = ("fault", "column", "description", "evidence (misfit → repaired)")
         table = new_table(title, *columns)
@@ -124,12 +103,11 @@ def _signals(passport: Passport) -> str:
 
 def _table(title: str, columns: Sequence[PassportColumn]) -> Table:
     """Return a table with one row for each column of the policy."""
-    table = new_table(title)
-    heads = ("#", "column", "unit", "axes", "point", "positive", "scale", "offset",
-             "delay", "minimum", "maximum")  # fmt: skip
-    for head in heads:
-        side = "left" if head in heads[1:6] else "right"
-        table.add_column(head, justify=side, no_wrap=head == "column")
+    table = new_table(
+        title, ">#", "column", "unit", "axes", "point", "positive", ">scale",
+        ">offset", ">delay", ">minimum", ">maximum",
+    )  # fmt: skip
+    table.columns[1].no_wrap = True
     for k, one in enumerate(columns):
         low, high = one.delay
         delay = f"{low}" if low == high else f"{low} … {high}"

@@ -23,10 +23,9 @@ from simstate.cli.console import Advance, console, progress
 from simstate.cli.missing_extra import needs
 from simstate.cli.model_scene import ENTITY, check_moves, scene_of
 from simstate.cli.options import (
-    Debug,
+    AnswerCommand,
     Device,
     Engine,
-    Json,
     Seconds,
     Seed,
     check_writable,
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class PlanCommand:
+class PlanCommand(AnswerCommand):
     """Act in a task, or drive a model, by planning; no training is needed.
 
     The cost is minus the reward of a task. For a model it is --cost, or the distance
@@ -88,8 +87,6 @@ class PlanCommand:
     seed: Seed = 0
     engine: Engine = "native"
     device: Device = "cpu"
-    json: Json = False
-    debug: Debug = False
 
     def execute(self) -> Answer:
         """Run the command; return the costs or rewards."""
@@ -234,10 +231,7 @@ class PlanCommand:
     def _viewed(self, target: Any, stack: ExitStack) -> Callable[[], object]:
         with needs("view"):
             viewer: Any = stack.enter_context(target.view(port=self.port))
-        console().print(
-            f"{self.what}: {viewer.url} (Ctrl-C stops it)", markup=False,
-            highlight=False, soft_wrap=True,
-        )  # fmt: skip
+        console().print_line(f"{self.what}: {viewer.url} (Ctrl-C stops it)")
         return viewer.sync
 
 

@@ -15,7 +15,7 @@ from simstate.base.errors import InvalidInputError
 from simstate.base.table_style import new_table
 from simstate.cli.answer import Answer
 from simstate.cli.missing_extra import needs
-from simstate.cli.options import Debug, Device, Engine, Json, Seed, check_writable
+from simstate.cli.options import Device, Engine, Seed, check_writable
 from simstate.cli.task_options import TaskCommand, parse_command
 
 if TYPE_CHECKING:
@@ -67,8 +67,6 @@ class PlayCommand(TaskCommand):
     ] = None
     engine: Engine = "native"
     device: Device = "cpu"
-    json: Json = False
-    debug: Debug = False
 
     @staticmethod
     def parse(args: list[str]) -> PlayCommand:

@@ -9,11 +9,11 @@ from typing import Annotated
 import tyro
 
 from simstate.cli.answer import Answer
-from simstate.cli.options import Debug, Json, check_plot
+from simstate.cli.options import AnswerCommand, check_plot
 
 
 @dataclass
-class PlotCommand:
+class PlotCommand(AnswerCommand):
     """Plot columns of a recording over time.
 
     Example: simstate plot run.simrec joint_pos --out joints.png
@@ -28,8 +28,6 @@ class PlotCommand:
     .png."""
     worlds: tuple[int, ...] = ()
     """The worlds to plot; by default the first sixteen."""
-    json: Json = False
-    debug: Debug = False
 
     def execute(self) -> Answer:
         """Run the command; return the figure's name."""

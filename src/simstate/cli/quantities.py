@@ -13,7 +13,7 @@ from simstate.base.errors import unknown_name
 from simstate.base.table_style import new_table
 from simstate.cli.answer import Answer
 from simstate.cli.console import escaped
-from simstate.cli.options import Debug, Json
+from simstate.cli.options import AnswerCommand
 
 if TYPE_CHECKING:
     from simstate.entity import Quantity
@@ -23,7 +23,7 @@ NONE = "–"
 
 
 @dataclass
-class QuantitiesCommand:
+class QuantitiesCommand(AnswerCommand):
     """List the quantities of entity.data: point, axes, unit, shape, writer.
 
     Example: simstate quantities --subject root --frame b --unit m/s
@@ -39,8 +39,6 @@ class QuantitiesCommand:
     """Only those with this unit, such as m/s, N·m (or N*m) or m/s² (or m/s^2)."""
     search: str | None = None
     """Only those whose name or description contains this text."""
-    json: Json = False
-    debug: Debug = False
 
     def execute(self) -> Answer:
         """Run the command; return the contracts."""

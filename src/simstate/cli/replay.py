@@ -10,12 +10,12 @@ import tyro
 
 from simstate.cli.answer import Answer
 from simstate.cli.console import progress, verdict
-from simstate.cli.options import Debug, Json
+from simstate.cli.options import AnswerCommand
 from simstate.cli.picture_options import PictureOptions
 
 
 @dataclass
-class ReplayCommand:
+class ReplayCommand(AnswerCommand):
     """Re-run a recording and compare; exit code 1 if a value differs.
 
     Example: simstate run cartpole --record run.simrec && simstate replay run.simrec
@@ -48,8 +48,6 @@ class ReplayCommand:
     pictures: Annotated[PictureOptions, tyro.conf.OmitArgPrefixes] = field(
         default_factory=PictureOptions
     )
-    json: Json = False
-    debug: Debug = False
 
     def execute(self) -> Answer:
         """Run the command; return the differences."""

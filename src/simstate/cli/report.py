@@ -15,14 +15,14 @@ from simstate.base.mujoco_version import installed_versions
 from simstate.cli.answer import Answer
 from simstate.cli.inspect import summary
 from simstate.cli.model_scene import scene_of
-from simstate.cli.options import Debug, Json
+from simstate.cli.options import AnswerCommand
 
 _VARIABLES = ("SIMSTATE_", "MUJOCO_", "WARP_", "OMP_", "CUDA_VISIBLE_DEVICES")
 """Prefixes of relevant environment variables."""
 
 
 @dataclass
-class ReportCommand:
+class ReportCommand(AnswerCommand):
     """Print versions, machine, engine and the contents of a model, for a bug report.
 
     Nothing is sent. The report contains no paths and no names of users or machines.
@@ -32,8 +32,6 @@ class ReportCommand:
 
     model: tyro.conf.Positional[str | None] = None
     """The model that the report is about: a file or a name."""
-    json: Json = False
-    debug: Debug = False
 
     def execute(self) -> Answer:
         """Run the command; return the report."""

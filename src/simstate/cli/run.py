@@ -8,20 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
-from rich.console import Console
 
 from simstate.base.errors import InvalidInputError
 from simstate.cli.answer import Answer
-from simstate.cli.console import (
-    console,
-)
+from simstate.cli.console import PlainConsole, console
 from simstate.cli.model_scene import moving_worlds, scene_of
 from simstate.cli.named_worlds import Viewed
 from simstate.cli.options import (
-    Debug,
+    AnswerCommand,
     Device,
     Engine,
-    Json,
     Seconds,
     Seed,
     check_plot,
@@ -51,7 +47,7 @@ ENVS = 256
 
 
 @dataclass
-class RunCommand:
+class RunCommand(AnswerCommand):
     """Simulate a model or a task in many worlds; record it, film it, check the laws.
 
     Example: simstate run quadruped --envs 16 --seconds 1 --plot run.png --film run.mp4
@@ -107,13 +103,11 @@ class RunCommand:
     seed: Seed = 0
     engine: Engine = "native"
     device: Device = "cpu"
-    json: Json = False
-    debug: Debug = False
 
     def execute(self) -> Answer:
         """Run the command and print its results; return them."""
         self._check_options()
-        out = Console(quiet=True) if self.json else console()
+        out = PlainConsole(quiet=True) if self.json else console()
         worlds = self._worlds()
         if not 0 <= self.world < worlds.sim.num_envs:
             raise InvalidInputError(

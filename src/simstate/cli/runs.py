@@ -15,7 +15,7 @@ from simstate.cli.answer import Answer
 from simstate.cli.console import escaped
 from simstate.cli.live import duration
 from simstate.cli.missing_extra import needs
-from simstate.cli.options import Debug, Json, check_plot
+from simstate.cli.options import AnswerCommand, check_plot
 
 if TYPE_CHECKING:
     from simstate.train.run_records import RunRecord
@@ -25,7 +25,7 @@ MOST_SETTINGS = 6
 
 
 @dataclass
-class RunsCommand:
+class RunsCommand(AnswerCommand):
     """Compare training runs: reward, length, time, and the settings that differ.
 
     Example: simstate runs runs/walk runs/sweep --plot curves.png
@@ -40,8 +40,6 @@ class RunsCommand:
     """Write the curves to this image file."""
     metric: str = "Train/mean_reward"
     """Metric of the curves: a name in progress.jsonl, as in TensorBoard."""
-    json: Json = False
-    debug: Debug = False
 
     def execute(self) -> Answer:
         """Run the command; return the runs."""

@@ -11,11 +11,11 @@ import tyro
 from simstate.cli.answer import Answer
 from simstate.cli.console import progress
 from simstate.cli.missing_extra import needs
-from simstate.cli.options import Debug, Json, check_writable
+from simstate.cli.options import AnswerCommand, check_writable
 
 
 @dataclass
-class ShareCommand:
+class ShareCommand(AnswerCommand):
     """Write a recording as one HTML page: scene, timeline, plots and provenance.
 
     The page needs no server and no network. Its scene comes from a re-run of the
@@ -35,8 +35,6 @@ class ShareCommand:
     made_by: str | None = None
     """A function that creates the Simulation or Env, as file.py:function; needed if it
     has force models, sensors or an integrator."""
-    json: Json = False
-    debug: Debug = False
 
     def execute(self) -> Answer:
         """Run the command; return the page's name and size."""

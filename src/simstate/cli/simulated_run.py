@@ -8,14 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
-from simstate.cli.console import (
-    escaped,
-    progress,
-    verdict,
-    verdict_table,
-)
+from simstate.cli.console import PlainConsole, escaped, progress, verdict, verdict_table
 from simstate.cli.model_scene import scene_of
 from simstate.cli.run_tables import joint_table, quantity_table, quantity_values
 
@@ -30,7 +23,9 @@ if TYPE_CHECKING:
 class SimulatedRun:
     """One run: the steps, then the printed report and the files."""
 
-    def __init__(self, options: RunCommand, worlds: RunWorlds, out: Console) -> None:
+    def __init__(
+        self, options: RunCommand, worlds: RunWorlds, out: PlainConsole
+    ) -> None:
         self.options, self.worlds, self.sim, self.out = (
             options, worlds, worlds.sim, out,
         )  # fmt: skip
@@ -66,11 +61,12 @@ class SimulatedRun:
         from simstate.cli.trajectory import Trajectory
 
         options, sim = self.options, self.sim
-        _say(
-            self.out,
+        self.out.print(
             f"[bold]{escaped(options.what)}[/]: {sim.num_envs} worlds on "
             f"{sim.engine_name}, {self.total} steps of "
             f"{self.worlds.course.step_dt:g} s, {_ground_text(sim)}",
+            highlight=False,
+            soft_wrap=True,
         )
         if options.plot is not None:
             entity, dt = self.worlds.entity, self.worlds.course.step_dt
@@ -129,22 +125,20 @@ class SimulatedRun:
             out.print(options.study.table())
         self._write_files()
         for line in self.written:
-            out.print(line, markup=False, soft_wrap=True, highlight=False)
+            out.print_line(line)
         if self.finished:
             self._print_next()
 
     def _print_summary(self) -> None:
         sim, rate = self.sim, self.rate
         simulated = self.done * self.worlds.course.step_dt
-        _say(
-            self.out,
+        self.out.print_line(
             f"{simulated:g} s in {sim.num_envs} worlds took {self.spent:.2f} s: "
             f"{rate:,.0f} world-steps/s, {rate * sim.timestep:,.0f} × real time. "
             f"{int(sim.diverged.sum())} worlds diverged.",
         )
         if self.bare:
-            _say(
-                self.out,
+            self.out.print_line(
                 f"Bare MuJoCo, a loop of mj_step on one core: {self.bare:,.0f} "
                 f"world-steps/s; simstate: {rate / self.bare:.2g} × that.",
             )
@@ -162,7 +156,7 @@ class SimulatedRun:
             title = f"Laws, checked on {options.what} in random states"
             out.print(verdict_table(report, title))
             for note in report.notes:
-                out.print(note, markup=False, highlight=False)
+                out.print_line(note)
             return
         laws = {check.law for check in report.checks}
         line = f"{len(laws)} laws hold in random states: simstate check lists them."
@@ -181,11 +175,11 @@ class SimulatedRun:
 
     def _print_next(self) -> None:
         options = self.options
-        what = escaped(shlex.quote(options.what))
-        _say(self.out, f"Watch it in a browser: simstate view {what}")
+        what = shlex.quote(options.what)
+        self.out.print_line(f"Watch it in a browser: simstate view {what}")
         more = "" if options.all else "; all values: add --all"
         task = "TASK --help" if options.is_model else what
-        _say(self.out, f"Train it: simstate tasks, simstate train {task}{more}")
+        self.out.print_line(f"Train it: simstate tasks, simstate train {task}{more}")
 
     def facts(self) -> dict[str, Any]:
         """Return the results as JSON values."""
@@ -217,11 +211,6 @@ def _recorded(path: Path, samples: int, options: RunCommand) -> str:
         how += " --made-by FILE:FUNCTION"
     size = path.stat().st_size
     return f"Recording: {path}, {samples} samples, {size:,} bytes; {how} re-runs it."
-
-
-def _say(out: Console, text: str) -> None:
-    """Print one line without wrapping it."""
-    out.print(text, highlight=False, soft_wrap=True)
 
 
 def _ground_text(sim: Simulation) -> str:

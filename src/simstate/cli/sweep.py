@@ -6,11 +6,11 @@ import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table
 
 from simstate.base.errors import InvalidInputError
 from simstate.base.table_style import new_table
+from simstate.cli.console import PlainConsole
 
 if TYPE_CHECKING:
     from simstate.cli.train import TrainCommand
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PLOT = "summary.png"
 
 
-def sweep(command: TrainCommand, out: Console) -> int:
+def sweep(command: TrainCommand, out: PlainConsole) -> int:
     """Train the runs one after the other, compare them; return the exit code."""
     from simstate.cli.train import new_folder
     from simstate.train.sweep_cells import grid_cells
@@ -37,7 +37,7 @@ def sweep(command: TrainCommand, out: Console) -> int:
         folder = new_folder(base, "sweep_")
     runs_begun = _check_folders(folder, cells, command.resume)
     for k, cell in enumerate(cells):
-        out.print(f"Run {k + 1} of {len(cells)}: {cell.name}", markup=False)
+        out.print_line(f"Run {k + 1} of {len(cells)}: {cell.name}")
         run = _run(folder / cell.name, cell, cell.name in runs_begun)
         if code := command.train(run, out):
             return code
@@ -66,7 +66,7 @@ def _run(folder: Path, cell: Cell, begun: bool) -> TrainingRun:
     )
 
 
-def _summarise(folder: Path, cells: list[Cell], out: Console) -> None:
+def _summarise(folder: Path, cells: list[Cell], out: PlainConsole) -> None:
     """Print a row for each group of seeds, and draw their curves."""
     from simstate.train.run_records import draw_curves, read_run
 
@@ -77,9 +77,9 @@ def _summarise(folder: Path, cells: list[Cell], out: Console) -> None:
     try:
         draw_curves(folder / PLOT, groups)
     except InvalidInputError as error:  # without matplotlib
-        out.print(f"No plot: {error}", markup=False)
+        out.print_line(f"No plot: {error}")
     else:
-        out.print(f"Curves: {folder / PLOT}", markup=False, soft_wrap=True)
+        out.print_line(f"Curves: {folder / PLOT}")
 
 
 def _table(groups: dict[str, list[RunRecord]]) -> Table:

@@ -25,7 +25,7 @@ from typing import (
 import tyro
 
 from simstate.base.errors import InvalidInputError
-from simstate.cli.options import readable
+from simstate.cli.options import AnswerCommand, readable
 
 if TYPE_CHECKING:
     from simstate.env.settings import Setting
@@ -45,7 +45,7 @@ _SECTIONS = {
 
 
 @dataclass
-class TaskCommand:
+class TaskCommand(AnswerCommand):
     """A command about a task, with values for some of the task's settings."""
 
     settings: tyro.conf.Suppress[dict[str, Any]] = field(
@@ -54,16 +54,16 @@ class TaskCommand:
     """Values of the task's options, by path."""
 
 
-Command = TypeVar("Command", bound=TaskCommand)
+AnyCommand = TypeVar("AnyCommand", bound=TaskCommand)
 
 
 def parse_command(
-    kind: type[Command],
+    kind: type[AnyCommand],
     args: list[str],
     settings: Mapping[str, Setting],
     prog: str,
     named: Iterable[str],
-) -> Command:
+) -> AnyCommand:
     """Parse a command line; the result has the settings whose values were changed.
 
     `named` are the arguments that determine the settings. With them the help lists the
@@ -83,11 +83,14 @@ def parse_command(
         for k, each in enumerate(members)
         if (value := getattr(getattr(parsed, _name(section)), f"at_{k}")) != each.value
     }
-    values = {f.name: getattr(parsed, f.name) for f in dataclasses.fields(kind)}
-    return kind(**{**values, "settings": given})
+    values: dict[str, Any] = {
+        f.name: getattr(parsed, f.name) for f in dataclasses.fields(kind)
+    }
+    values["settings"] = given
+    return kind(**values)
 
 
-def _with_options(kind: type[Command], known: Iterable[Setting]) -> type[Any]:
+def _with_options(kind: type[TaskCommand], known: Iterable[Setting]) -> type[Any]:
     """Return the command's class with a group of options per section of settings."""
     groups: list[Any] = []
     for section, members in _grouped(known).items():

@@ -11,11 +11,11 @@ from rich.table import Table
 from simstate.base.table_style import new_table
 from simstate.cli.answer import Answer
 from simstate.cli.console import escaped
-from simstate.cli.options import Debug, Json
+from simstate.cli.options import AnswerCommand
 
 
 @dataclass
-class TasksCommand:
+class TasksCommand(AnswerCommand):
     """List the tasks with their descriptions; your own, too, if you name them.
 
     Example: simstate tasks --json
@@ -30,8 +30,6 @@ class TasksCommand:
             "and those of installed packages.",
         ),
     ] = ()
-    json: Json = False
-    debug: Debug = False
 
     def execute(self) -> Answer:
         """Run the command; return the tasks."""

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 
 from simstate.base.errors import InvalidInputError
@@ -20,7 +19,7 @@ from simstate.cli.answer import Answer
 from simstate.cli.console import PlainConsole, console
 from simstate.cli.live import live_progress
 from simstate.cli.missing_extra import needs
-from simstate.cli.options import Debug, Json, check_folder
+from simstate.cli.options import check_folder
 from simstate.cli.ray_option import Ray, cluster_of, remote_worlds
 from simstate.cli.task_options import TaskCommand, parse_command
 
@@ -106,8 +105,6 @@ class TrainCommand(TaskCommand):
     port: int = 8080
     """The first port that --view tries."""
     ray: Ray = None
-    json: Json = False
-    debug: Debug = False
 
     @staticmethod
     def parse(args: list[str]) -> TrainCommand:
@@ -154,7 +151,7 @@ class TrainCommand(TaskCommand):
         """Facts about each run of the command so far."""
         return []
 
-    def train(self, run: TrainingRun, out: Console) -> int:
+    def train(self, run: TrainingRun, out: PlainConsole) -> int:
         """Train to the end, or to Ctrl-C; return the exit code."""
         finished = self._learn(run, out)
         policy = run.run_dir / "policy.onnx"
@@ -164,18 +161,15 @@ class TrainCommand(TaskCommand):
             "policy": str(policy) if finished and self.export else None,
         })  # fmt: skip
         if not finished:
-            out.print(
-                f"Interrupted after {run.iteration} updates, "
-                f"{'all' if run.saved == run.iteration else run.saved or 'none'} of "
-                "them saved: "
-                f"simstate train --resume --run-dir {run.run_dir} continues.",
-                markup=False,
-                soft_wrap=True,
+            saved = "all" if run.saved == run.iteration else run.saved or "none"
+            out.print_line(
+                f"Interrupted after {run.iteration} updates, {saved} of them saved: "
+                f"simstate train --resume --run-dir {run.run_dir} continues."
             )
             return 130
         if self.export:
             self._export(run, out)
-        out.print(f"Next: simstate play {run.run_dir}", markup=False, soft_wrap=True)
+        out.print_line(f"Next: simstate play {run.run_dir}")
         return 0
 
     def run_cfg(self) -> RunCfg:
@@ -236,7 +230,7 @@ class TrainCommand(TaskCommand):
         check_unused(folder)
         return cfg, folder
 
-    def _resumed(self, out: Console, make: MakeWorlds | None) -> TrainingRun:
+    def _resumed(self, out: PlainConsole, make: MakeWorlds | None) -> TrainingRun:
         from simstate.env import tasks
         from simstate.train.checkpoint import newest_run
         from simstate.train.training_run import TrainingRun
@@ -248,7 +242,7 @@ class TrainCommand(TaskCommand):
         self._check_same(run.cfg)
         output = dataclasses.replace(run.cfg.output, **self._given(*_OUTPUT))
         run.cfg = dataclasses.replace(run.cfg, output=output)
-        out.print(f"Resumed {folder} after {run.iteration} updates.", markup=False)
+        out.print_line(f"Resumed {folder} after {run.iteration} updates.")
         return run
 
     def _check_same(self, cfg: RunCfg) -> None:
@@ -283,24 +277,23 @@ class TrainCommand(TaskCommand):
                 "them, or start a new run with --config and the settings."
             )
 
-    def _learn(self, run: TrainingRun, out: Console) -> bool:
+    def _learn(self, run: TrainingRun, out: PlainConsole) -> bool:
         """Train to the end or to Ctrl-C; return True at the end."""
         from simstate.train.checkpoint import BEST
         from simstate.train.interrupt import StopRequest
 
         cfg, label = run.cfg.train, run.cfg.find_task().label
         total = self.iterations or cfg.iterations
-        out.print(
+        out.print_line(
             f"{label}: {cfg.num_envs} worlds on {run.example.sim.engine_name}, "
-            f"{total} updates of {cfg.steps_per_env} steps, into {run.run_dir}",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
+            f"{total} updates of {cfg.steps_per_env} steps, into {run.run_dir}"
         )
         start = time.monotonic()
 
         def on_interrupt() -> None:
-            out.print("Saving after this update; press Ctrl-C again to stop at once.")
+            out.print_line(
+                "Saving after this update; press Ctrl-C again to stop at once."
+            )
 
         try:
             with (
@@ -314,15 +307,13 @@ class TrainCommand(TaskCommand):
         seconds = time.monotonic() - start
         best = run.stopping
         if finished and run.iteration < total:
-            out.print(
+            out.print_line(
                 f"Stopped early: the mean return has not exceeded {best.best:.4g}, "
                 f"reached after {best.iteration} updates, for {best.patience} updates. "
-                f"{run.run_dir / BEST} has the policy.",
-                markup=False,
-                soft_wrap=True,
+                f"{run.run_dir / BEST} has the policy."
             )
         if finished:
-            out.print(
+            out.print_line(
                 f"Finished {run.iteration} updates; this call took {seconds:.0f} s, "
                 f"its process {time.process_time():.1f} core-seconds."
             )
@@ -330,7 +321,9 @@ class TrainCommand(TaskCommand):
             out.print(_profile(run.core_seconds.table()))
         return finished
 
-    def _viewed(self, run: TrainingRun, out: Console) -> AbstractContextManager[Any]:
+    def _viewed(
+        self, run: TrainingRun, out: PlainConsole
+    ) -> AbstractContextManager[Any]:
         """Show the worlds within the context, if requested."""
         if not self.view:
             return nullcontext()
@@ -342,10 +335,10 @@ class TrainCommand(TaskCommand):
             controls=False,
         )  # fmt: skip
         run.after_step = viewer.sync
-        out.print(f"The worlds: {viewer.url}", markup=False)
+        out.print_line(f"The worlds: {viewer.url}")
         return viewer
 
-    def _export(self, run: TrainingRun, out: Console) -> None:
+    def _export(self, run: TrainingRun, out: PlainConsole) -> None:
         from simstate.train.checkpoint import find_policy, read_checkpoint
         from simstate.train.checkpoint_policy import Policy
         from simstate.train.onnx_export import export_onnx
@@ -353,9 +346,7 @@ class TrainCommand(TaskCommand):
         checkpoint = find_policy(run.run_dir)
         path = run.run_dir / "policy.onnx"
         export_onnx(Policy(run.example, read_checkpoint(checkpoint)), run.example, path)
-        out.print(
-            f"Checkpoint {checkpoint}, policy {path}", markup=False, soft_wrap=True
-        )
+        out.print_line(f"Checkpoint {checkpoint}, policy {path}")
 
 
 def _profile(spent: dict[str, float]) -> Table:

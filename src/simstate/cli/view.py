@@ -92,10 +92,7 @@ class ViewCommand:
             playing=not self.paused,
             reload=viewed.model_course if is_file else None,
         ) as viewer:
-            console().print(
-                f"{self.what}: {viewer.url} (Ctrl-C stops it)", markup=False,
-                highlight=False, soft_wrap=True,
-            )  # fmt: skip
+            console().print_line(f"{self.what}: {viewer.url} (Ctrl-C stops it)")
             if self.open:
                 webbrowser.open(viewer.url)
             try:
