@@ -193,31 +193,33 @@ class NativeEngine(Engine):
         if self.compiled is not None:
             self.compiled.step(ids, n, self.compiled_observers())
             return
+        batch = self.batch
+        assert isinstance(batch, PlainBatch)
         if self._looks_at_every_step:
             for _ in range(n - 1):
-                self.batch.step(ids, 1, _NO_STAGE)
+                batch.step(ids, 1, _NO_STAGE)
                 self._observe(1, env_ids)
             n = 1
         if self.kept or self._is_rk4:
             if n > 1:
-                self.batch.step(ids, n - 1, _NO_STAGE)
-            self._last_plain_step(ids)
+                batch.step(ids, n - 1, _NO_STAGE)
+            self._last_plain_step(batch, ids)
         else:
-            self.batch.step(ids, n, _STAGES[Stage.VELOCITY])
+            batch.step(ids, n, _STAGES[Stage.VELOCITY])
         self._observe(n, env_ids)
 
-    def _last_plain_step(self, ids: np.ndarray | None) -> None:
+    def _last_plain_step(self, batch: PlainBatch, ids: np.ndarray | None) -> None:
         """Take one step, and keep the fields that belong to the state before it.
 
         After a step of MuJoCo's RK4, accelerations are those of the fourth stage and
         sensors those of the first; an evaluation before the step gives both.
         """
         rows = slice(None) if ids is None else torch.from_numpy(ids.astype(np.int64))
-        before, first = self.batch.state.copy(), {}
+        before, first = batch.state.copy(), {}
         if self._is_rk4:
-            self.batch.forward(ids, _STAGES[Stage.ACCELERATION])
+            batch.forward(ids, _STAGES[Stage.ACCELERATION])
             first = self.keep_accelerations(rows)
-        self.batch.step(ids, 1, _STAGES[Stage.VELOCITY])
+        batch.step(ids, 1, _STAGES[Stage.VELOCITY])
         self.put_back(first, rows)
         if self.kept:
             keep_by_world(self, before, ids, steps=1, after_constraints=True)
