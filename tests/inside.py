@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import queue
+import signal
 import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -103,6 +104,19 @@ def undo_in_children(made: object) -> None:
 def defer_interrupts() -> None:
     """Defer Ctrl-C within calls, as simulations without the compiled bracket do."""
     calls._interrupts.install()  # pyright: ignore[reportPrivateUsage]
+
+
+@contextmanager
+def new_interrupts() -> Generator[Any]:
+    """Use a new handler of SIGINT, which is not installed yet, for calls in Python."""
+    kept, handler = calls._interrupts, signal.getsignal(signal.SIGINT)  # pyright: ignore
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    calls._interrupts = made = calls._Interrupts()  # pyright: ignore
+    try:
+        yield made
+    finally:
+        calls._interrupts = kept  # pyright: ignore[reportPrivateUsage]
+        signal.signal(signal.SIGINT, handler)
 
 
 def write_detectors() -> set[Callable[..., bool]]:

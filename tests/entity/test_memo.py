@@ -99,6 +99,15 @@ def test_a_step_does_not_compute_a_constant_again(name, integrator):
     assert data.quantities[name].to_dict()["stage"] == "constant"
 
 
+def test_every_value_is_computed_once_for_each_state():
+    sim = make()
+    data = robot_of(sim).data
+    for _ in range(2):
+        sim.step()
+        for name in data.quantities:
+            assert data.read(name) is data.read(name), name
+
+
 def test_limits_follow_every_kind_of_write():
     sim = make()
     data = robot_of(sim).data

@@ -34,7 +34,7 @@ def ball(head: str = "", tail: str = "") -> str:
     return BALL.format(head, tail)
 
 
-def model_of(*models: str, **scene: Any) -> Any:
+def model_of(*models: Any, **scene: Any) -> Any:
     """The compiled scene of these models."""
     entities = {f"e{k}": EntityCfg(model=xml) for k, xml in enumerate(models)}
     settings: dict[str, Any] = {"ground": None, "timestep": None} | scene
@@ -165,6 +165,15 @@ def test_flags_that_differ_are_refused(off: str, on: str, says: str) -> None:
 def test_groups_of_actuators_that_one_file_switches_off_stay_off() -> None:
     opt = model_of(ball(), ball('<option actuatorgroupdisable="2 5"/>')).opt
     assert opt.disableactuator == 1 << 2 | 1 << 5
+
+
+def test_groups_of_actuators_that_differ_are_refused_by_their_number() -> None:
+    specs = [mujoco.MjSpec.from_string(ball('<option actuatorgroupdisable="2 5"/>'))
+             for _ in range(2)]  # fmt: skip
+    specs[1].option.disableactuator = 1 << 2
+    with raises(ModelError, name="actuator group 5"):
+        model_of(*specs)
+    assert model_of(specs[1], specs[1]).opt.disableactuator == 1 << 2
 
 
 @pytest.mark.parametrize("timestep", [float("nan"), float("inf"), 0.0, -1.0])

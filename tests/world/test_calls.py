@@ -15,13 +15,14 @@ from tests.inside import (
     compiled_saved,
     defer_interrupts,
     is_bracket_compiled,
+    new_interrupts,
     undo_in_children,
     write_detectors,
 )
 from tests.raised import raises
 
 from simstate.base.errors import ThreadError
-from simstate.world.calls import MAX_TRIES, Calls, make_calls
+from simstate.world.calls import MAX_TRIES, Call, Calls, make_calls
 
 KINDS = ["compiled", "python"]
 
@@ -343,3 +344,69 @@ def test_saved_memory_must_be_arrays_of_rows():
         compiled_saved([(live, np.zeros((4, 3)), False)])
     with pytest.raises(TypeError, match="four or more"):
         make_calls(lambda *_: None).run("sim")  # type: ignore
+
+
+def test_the_innermost_call_tells_the_thread():
+    calls = Calls(lambda *_: None)
+    outer, inner = Call("sim", "outer", None), Call("step", "inner", None)
+    calls.open[:] = outer, inner
+    outer.thread = -1
+    calls.recover()
+    inner.thread = -1
+    outer.thread = threading.get_ident()
+    with raises(ThreadError, name="inner"):
+        calls.recover()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_ctrl_c_is_deferred_within_calls_only(fails):
+    """Also after calls that have ended: each Ctrl-C outside of them is raised."""
+    memory = Memory("python")
+    with new_interrupts() as interrupts:
+        interrupts.install()
+        for _ in range(2):
+            memory.calls.run("sim", "x", memory.saved(), lambda: None)
+            if fails:
+                with pytest.raises(ValueError):
+                    memory.calls.run("sim", "x", memory.saved(), fail, memory)
+        for _ in range(2):
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+        memory.undone.clear()
+        before = memory.live.copy()
+
+        def interrupted():
+            memory.live += 1.0
+            try:
+                signal.raise_signal(signal.SIGINT)
+            finally:  # the call is being rolled back from here on
+                signal.raise_signal(signal.SIGINT)
+                memory.undone.append(("deferred", False))
+
+        def undo(call, constants):
+            signal.raise_signal(signal.SIGINT)  # a second one, which is dropped
+            memory.undone.append((call.what, constants))
+
+        calls = Calls(undo)
+        with pytest.raises(KeyboardInterrupt):
+            calls.run("sim", "y", memory.saved(), interrupted)
+        np.testing.assert_array_equal(memory.live, before)
+        assert memory.undone == [("deferred", False), ("y", False)]
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
+def test_a_process_that_handles_no_ctrl_c_keeps_its_setting(handler):
+    with new_interrupts() as interrupts:
+        signal.signal(signal.SIGINT, handler)
+        interrupts.install()
+        assert signal.getsignal(signal.SIGINT) == handler
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        thread = threading.Thread(target=interrupts.install)
+        thread.start()
+        thread.join()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        interrupts.install()
+        installed = signal.getsignal(signal.SIGINT)
+        assert installed is not signal.default_int_handler
+        interrupts.install()
+        assert signal.getsignal(signal.SIGINT) == installed

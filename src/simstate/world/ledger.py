@@ -65,7 +65,7 @@ class Ledger(Registry):
         """Get every call that is rolled back: what they keep outside of slots
         follows."""
         self.puts = 0
-        """Number of writes to slots other than through their tensors."""
+        """Number of writes by `write`, resets, restores and rollbacks."""
 
     def connect_derived(self, mark_stale: Callable[..., None]) -> None:
         """Announce every write on which derived values depend, as `Freshness.write`."""
@@ -123,7 +123,6 @@ class Ledger(Registry):
         if self._follow is not None:  # writes to copied rows come first
             self.observe()
         self._refuse_while_evaluating(slot)
-        self.puts += 1
         self._announce(slot, rows)
         slot.array[_host_place(rows, columns)] = values
         if self._follow is not None:
