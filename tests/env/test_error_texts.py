@@ -62,7 +62,7 @@ ANKLE = {"asset_cfg": SceneEntityCfg("robot", joint_names="ankle")}
         (
             observed(delay=1.5),
             InvalidInputError,
-            ["'policy/mine' has delay 1.5: it must be a whole number of steps ≥ 0"],
+            ["'policy/mine' has delay 1.5: it must be an integer number of steps ≥ 0"],
         ),
         (
             observed(params=ANKLE),

@@ -158,19 +158,32 @@ def one_of(what: str, value: object, allowed: Iterable[str]) -> None:
         raise unknown_name(what, value, known)
 
 
-def check_range(label: str, field: str, span: object) -> None:
+def check_range(label: str, field: str, span: object, finite: bool = True) -> None:
     """Raise unless the value is (minimum, maximum), or None for no range."""
     if span is None:
         return
     ends = cast("tuple[Any, ...]", span) if isinstance(span, tuple | list) else ()
-    are_numbers = all(isinstance(end, Real) for end in ends)
+    are_numbers = len(ends) == 2 and all(isinstance(end, Real) for end in ends)
     if (
-        len(ends) != 2
-        or not are_numbers
-        or not -math.inf < ends[0] <= ends[1] < math.inf
+        not are_numbers
+        or not ends[0] <= ends[1]
+        or (finite and not all(map(math.isfinite, ends)))
     ):
         raise InvalidInputError(
-            f"The {label} has {field} {span!r}: it must be (minimum, maximum), finite.",
+            f"The {label} has {field} {span!r}: it must be (minimum, maximum)"
+            f"{', finite' * finite}.",
+            name=field,
+        )
+
+
+def check_vector(label: str, field: str, value: object) -> None:
+    """Raise unless the value is three finite numbers."""
+    parts = cast("tuple[Any, ...]", value) if isinstance(value, tuple | list) else ()
+    if len(parts) != 3 or not all(
+        isinstance(part, Real) and math.isfinite(part) for part in parts
+    ):
+        raise InvalidInputError(
+            f"The {label} has {field} {value!r}: it must be (x, y, z), finite.",
             name=field,
         )
 

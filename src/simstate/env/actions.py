@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import torch
 from torch import Tensor
 
+from simstate.base.checks import check_range, check_vector, number
 from simstate.base.contract import Contract
 from simstate.base.errors import InvalidInputError, listed
 from simstate.base.places import calling_place
@@ -158,17 +161,12 @@ class JointAction(Action):
             label, cfg.kind, cfg.joint_names, cfg.preserve_order, self.entity
         )
         self.names = self.joints.names_of("joint")
-        like = self.entity.data.default_joint_pos
-        self.scale = numbers_per_joint(cfg.scale, self.names, 1.0, like)
-        self.offset = numbers_per_joint(cfg.offset, self.names, 0.0, like)
+        self.scale = self._per_joint("scale", 1.0)
+        self.offset = self._per_joint("offset", 0.0)
         target = EntityData.quantities[f"joint_{_TARGETS[self._asked]}_target"]
         each = quantity_contracts(self.entity, target, self.names)
         self.contracts = scaled_contracts(each, self.scale[0])
-        if cfg.clip is not None and not cfg.clip[0] <= cfg.clip[1]:
-            raise InvalidInputError(
-                f"The {label} has clip {cfg.clip}: it must be (least, greatest).",
-                name="clip",
-            )
+        check_range(label, "clip", cfg.clip, finite=False)
         self._write = target_writer(self.entity, cfg.kind, self.joints.joint_ids)
 
     def targets(self, action: Tensor) -> Tensor:
@@ -204,6 +202,24 @@ class JointAction(Action):
                     f"mirror image {self.names[other]!r}"
                 )
         return found
+
+    def _per_joint(self, field: str, default: float, finite: bool = True) -> Tensor:
+        """Return a setting by joint, `default` where no pattern matches; (1, dim)."""
+        value: PerJoint = getattr(self.cfg, field)
+        by_pattern = value if isinstance(value, Mapping) else {".*": value}
+        numbers = dict.fromkeys(self.names, default)
+        fits = math.isfinite if finite else lambda x: not math.isnan(x)
+        for pattern, each in by_pattern.items():
+            if not isinstance(each, Real) or not fits(each):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise InvalidInputError(
+                    f"{field} must be a{' finite' * finite} number for all joints, or "
+                    f"{{pattern: number}} by joint; got {value!r}.",
+                    name=field,
+                )
+            found = matching(pattern, self.names, "joint")
+            numbers |= dict.fromkeys(found, float(each))
+        like = self.entity.data.default_joint_pos
+        return torch.tensor([list(numbers.values())]).to(like)
 
     @property
     def _asked(self) -> TargetKind:
@@ -258,13 +274,17 @@ class BodyWrenchAction(Action):
     def __init__(self, name: str, cfg: BodyWrenchActionCfg, env: Env) -> None:
         self.cfg = cfg
         self.entity = env.scene[cfg.asset_name]
+        label = f"action term {name!r}"
+        for field in ("force_scale", "torque_scale"):
+            check_vector(label, field, getattr(cfg, field))
+        number(f"limit of {label}", cfg.limit, more_than=0, finite=False)
         found = self.entity.find_bodies([cfg.body_name])
-        self.body = exactly_one(f"action term {name!r}", "body", "body_name", found)
+        self.body = exactly_one(label, "body", "body_name", found)
         scales = (*cfg.force_scale, *cfg.torque_scale)
         self.columns = [k for k, scale in enumerate(scales) if scale != 0.0]
         if not self.columns:
             raise InvalidInputError(
-                f"The action term {name!r} does nothing: give force_scale or "
+                f"The {label} does nothing: give force_scale or "
                 "torque_scale a number other than zero.",
                 name=name,
             )
@@ -320,16 +340,3 @@ def driven_joints(
             name=entity.name,
         )
     return joints
-
-
-def numbers_per_joint(
-    value: PerJoint, names: tuple[str, ...], other: float, like: Tensor
-) -> Tensor:
-    """A number for each joint; `other` where no expression matches; (1, joints)."""
-    if not isinstance(value, Mapping):
-        return torch.full((1, len(names)), float(value)).to(like)
-    numbers = dict.fromkeys(names, other)
-    for pattern, number in value.items():
-        found = matching(pattern, names, "joint")
-        numbers |= dict.fromkeys(found, float(number))
-    return torch.tensor([list(numbers.values())]).to(like)

@@ -148,7 +148,7 @@ class HostBackend(Backend):
     def as_array(self, value: object) -> Any:
         """Return an array or a tensor as an array; None: it is neither."""
         if isinstance(value, Tensor):
-            return self.array(value)
+            return self.array(value) if value.device.type == "cpu" else None
         return value if isinstance(value, np.ndarray) else None  # pyright: ignore[reportUnknownVariableType]
 
     def tensor(self, array: Any) -> Tensor:

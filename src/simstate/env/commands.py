@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
-from simstate.base.checks import check_range, one_of
+from simstate.base.checks import all_of, check_range, check_vector, number, one_of
 from simstate.base.contract import NO, Contract
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Ids, Index
@@ -54,7 +54,11 @@ class CommandCfg(ABC):
 
 
 class Command(ABC):
-    """The present goal of each world, drawn at reset and again when its time is up."""
+    """The present goal of each world, drawn at reset and again when its time is up.
+
+    A subclass has `names`, `offset` and `_draw(env_ids)`, which writes the rows of
+    `command` of these worlds. Its `__init__` calls that of Command.
+    """
 
     names: tuple[str, ...]
     """Name of each column of `command`."""
@@ -66,10 +70,12 @@ class Command(ABC):
     def __init__(self, name: str, cfg: CommandCfg, env: Env) -> None:
         for field in cfg.ranges:
             check_range(f"command term {name!r}", field, getattr(cfg, field))
+        label = f"command term {name!r}"
+        all_of(f"names of the {label}", getattr(self, "names", None), str)
         if not cfg.resampling_time_s[0] > 0.0:
             raise InvalidInputError(
-                f"The command term {name!r} has resampling_time_s "
-                f"{cfg.resampling_time_s}: it must be (least, greatest) > 0.",
+                f"The {label} has resampling_time_s {cfg.resampling_time_s}: it must "
+                "be (minimum, maximum) > 0.",
                 name="resampling_time_s",
             )
         self.env = env
@@ -195,6 +201,10 @@ class VelocityCommand(Command):
     contracts = (*2 * offset_contracts, Contract("rad/s", "root link", "any"))
 
     def __init__(self, name: str, cfg: VelocityCommandCfg, env: Env) -> None:
+        for field in ("heading_share", "standing_share", "forward_share"):
+            share = getattr(cfg, field)
+            number(f"{field} of command term {name!r}", share, at_least=0, at_most=1)
+        number(f"heading_stiffness of command term {name!r}", cfg.heading_stiffness)
         super().__init__(name, cfg, env)
         self.cfg = cfg
         self.heading = self._memory("heading")
@@ -299,9 +309,18 @@ class AttitudeCommand(Command):
     offset_contracts = (Contract("rad", "root link", NO),)
 
     def __init__(self, name: str, cfg: AttitudeCommandCfg, env: Env) -> None:
+        label = f"command term {name!r}"
+        number(f"max_angle of {label}", cfg.max_angle, at_least=0, unit="rad")
+        if cfg.axis is not None:
+            check_vector(label, "axis", cfg.axis)
+            if not any(cfg.axis):
+                raise InvalidInputError(
+                    f"The {label} has axis {cfg.axis}: it must have a direction.",
+                    name="axis",
+                )
         super().__init__(name, cfg, env)
         self.cfg = cfg
-        self.command[:, 0] = 1.0  # no turn, until one is drawn
+        self.command[:, 0] = 1.0  # the identity until an attitude is drawn
 
     @property
     def offset(self) -> Tensor:

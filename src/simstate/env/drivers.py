@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from simstate.base.checks import check_range
 from simstate.base.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.base.places import written_at
 from simstate.env.actions import Action, ActionCfg
@@ -18,7 +19,7 @@ from simstate.env.commands import Command, CommandCfg
 from simstate.env.contracts import checked
 from simstate.env.env_cfg import EventTermCfg
 from simstate.env.host_view import ByName, CommandArrays, HostView, is_either, view_of
-from simstate.env.terms import Term, made
+from simstate.env.terms import Term, annotate, made
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
@@ -32,9 +33,9 @@ class ActionTerms(dict[str, Action]):
 
     def __init__(self, env: Env, cfgs: Mapping[str, ActionCfg]) -> None:
         super().__init__(
-            {name: made("action", name, cfg, env) for name, cfg in cfgs.items()}
+            {name: made("action", name, cfg, env, Action) for name, cfg in cfgs.items()}
         )
-        self._env = env
+        self._env, self._cfgs = env, cfgs
         self._ledger = worlds_of(env.sim).ledger
         self.columns = [
             f"{term}/{name}" for term, action in self.items() for name in action.names
@@ -89,21 +90,29 @@ class ActionTerms(dict[str, Action]):
     def write(self, action: Any, names: Iterable[str]) -> None:
         """Write the parts of an action by some terms."""
         cast = self._backend.cast(action, self._env.sim.dtype)
-        ledger, first = self._ledger, 0
-        for name, term in self.items():
-            stop = first + len(term.names)
-            if name in names:
-                ledger.scope = f"action/{name}"
-                values = action if term.keeps_dtype else cast
-                self._applied[name](values[:, first:stop])
-            first = stop
+        ledger, first, name = self._ledger, 0, ""
+        try:
+            for name, term in self.items():
+                stop = first + len(term.names)
+                if name in names:
+                    ledger.scope = f"action/{name}"
+                    values = action if term.keeps_dtype else cast
+                    self._applied[name](values[:, first:stop])
+                first = stop
+        except Exception as error:
+            _annotate(error, "action", name, self._cfgs)
+            raise
         ledger.scope = ""
 
     def reset(self, env_ids: Tensor) -> None:
         """Reset the terms of worlds that start an episode."""
         for name, term in self.items():
             with self._ledger.naming(f"action/{name}"):
-                term.reset(env_ids)
+                try:
+                    term.reset(env_ids)
+                except Exception as error:
+                    _annotate(error, "action", name, self._cfgs)
+                    raise
 
     def check(self, action: object, ignored: Tensor | None) -> Any:
         """Return the action as an array, if it is one finite row for each world.
@@ -143,8 +152,9 @@ def action_rows(action: object, columns: Sequence[str], like: Tensor) -> Tensor:
     fits = action.device == like.device and action.dtype.is_floating_point
     if not fits or action.layout != torch.strided:
         raise InvalidInputError(
-            f"action must be floating point on {like.device}, got {action.dtype} "
-            f"on {action.device}, {action.layout}. Nothing was done.",
+            f"action must be a dense floating-point tensor on {like.device}, got "
+            f"{action.dtype} on {action.device}, {action.layout}: pass "
+            "action.to(env.device, env.dtype). Nothing was done.",
             name="action",
         )
     if action.dtype == torch.float32:  # a term may need to know that it was
@@ -168,8 +178,20 @@ class CommandTerms(dict[str, Command]):
 
     def __init__(self, env: Env, cfgs: Mapping[str, CommandCfg]) -> None:
         super().__init__(
-            {name: made("command", name, cfg, env) for name, cfg in cfgs.items()}
+            {
+                name: made("command", name, cfg, env, Command)
+                for name, cfg in cfgs.items()
+            }
         )
+        self._cfgs, self._num_envs = cfgs, env.num_envs
+        for name, command in self.items():
+            if not hasattr(command, "error_sum"):
+                kind = type(command).__name__
+                raise InvalidInputError(
+                    f"The command term {name!r} was not created completely: "
+                    f"{kind}.__init__ must call super().__init__(name, cfg, env).",
+                    name=name,
+                )
         self._ledger = worlds_of(env.sim).ledger
         self._array = backend_of(env).array
         self.views: Mapping[str, Any] = self
@@ -206,22 +228,44 @@ class CommandTerms(dict[str, Command]):
         """Return the worlds whose time is up, by name as in `advance`; (num_envs,)."""
         found: dict[str, Any] = {}
         for name, command in self._stepped.items():
-            found[f"command {name}"] = self._mask(command.due(step_dt))
+            found[f"command/{name}"] = self._mask(command.due(step_dt))
         return found
 
     def advance(self, due: dict[str, Tensor]) -> None:
         """Measure the errors of the commands, and redraw those that are due."""
-        for name, command in self._stepped.items():
-            self._ledger.scope = f"command/{name}"
-            command.measure()
-            command.advance(due[f"command {name}"])
+        name = ""
+        try:
+            for name, command in self._stepped.items():
+                self._ledger.scope = f"command/{name}"
+                command.measure()
+                command.advance(due[f"command/{name}"])
+        except Exception as error:
+            _annotate(error, "command", name, self._cfgs)
+            raise
         self._ledger.scope = ""
 
     def reset(self, env_ids: Tensor) -> None:
-        """Draw for worlds that begin an episode."""
+        """Draw for worlds that start an episode."""
         for name, command in self.items():
             with self._ledger.naming(f"command/{name}"):
-                command.reset(env_ids)
+                try:
+                    command.reset(env_ids)
+                except Exception as error:
+                    _annotate(error, "command", name, self._cfgs)
+                    raise
+
+    def check_errors(self) -> None:
+        """Raise unless each command has an error for each world."""
+        for name, command in self.items():
+            shape = tuple(command.error().shape)
+            if shape != (self._num_envs,):
+                raise ShapeError(
+                    f"The error of the command term {name!r} must have shape "
+                    f"({self._num_envs},), got {shape}: its offset must have shape "
+                    f"({self._num_envs}, k).",
+                    name=name,
+                    shape=shape,
+                )
 
     def end(self, env_ids: Tensor, steps: Tensor) -> dict[str, float]:
         """End episodes in these worlds; return their mean errors over `steps`."""
@@ -231,6 +275,14 @@ class CommandTerms(dict[str, Command]):
             name: float((command.error_sum[env_ids] / steps).mean())
             for name, command in self.items()
         }
+
+
+def _annotate(
+    error: Exception, kind: str, name: str, cfgs: Mapping[str, object]
+) -> None:
+    """Add the action or command that raised an error to it."""
+    place = getattr(cfgs.get(name), "place", None)
+    annotate(error, f"{kind} term {name!r}", place)
 
 
 class EventSchedule:
@@ -295,7 +347,7 @@ class EventSchedule:
         left -= dt
         happened[:] = left <= 0.0
         return {
-            term.name: happened[:, k] for k, term in enumerate(self._terms["interval"])
+            term.scope: happened[:, k] for k, term in enumerate(self._terms["interval"])
         }
 
     def interval(self, env: Env, due: Mapping[str, Tensor]) -> None:
@@ -303,7 +355,7 @@ class EventSchedule:
         for term in self._terms["step"]:
             term(env.all_ids)
         for k, term in enumerate(self._terms["interval"]):
-            env_ids = due[term.name]
+            env_ids = due[term.scope]
             if env_ids.numel():
                 term(env_ids)
                 self._set_clock(env, k, env_ids)
@@ -322,10 +374,10 @@ def _check_event(name: str, cfg: EventTermCfg) -> None:
             "together: its mode must be 'startup'.",
             name=name,
         )
-    given = cfg.interval_s
-    if cfg.mode == "interval" and (given is None or not 0.0 < given[0] <= given[1]):
+    check_range(f"event {name!r}", "interval_s", cfg.interval_s)
+    if cfg.mode == "interval" and not (cfg.interval_s and cfg.interval_s[0] > 0.0):
         raise InvalidInputError(
-            f"The event {name!r} of mode 'interval' needs interval_s = (least, "
-            f"greatest) time between two of them [s], > 0; got {given}.",
+            f"The event {name!r} of mode 'interval' needs interval_s=(minimum, "
+            f"maximum) time between two of them [s], > 0; got {cfg.interval_s}.",
             name="interval_s",
         )

@@ -81,6 +81,7 @@ class Env(EnvTerms):
             self.events.startup(self, self.all_ids)
             self._begin(self.all_ids)
             self._backend.check()
+            self.commands.check_errors()
         self._describe_observations()
         self._parts = Parts(self)
         self._is_made = True

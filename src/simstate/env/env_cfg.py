@@ -276,6 +276,7 @@ def _check_kinds(where: str, values: object, kind: type) -> None:
             name=where,
         )
     for name, value in cast("Mapping[object, object]", values).items():
+        instance_of(f"The name {name!r} in EnvCfg.{where}", name, str)
         instance_of(f"EnvCfg.{where}[{name!r}]", value, kind)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor
 
-from simstate.base.errors import listed
+from simstate.base.errors import InvalidInputError, listed
 from simstate.base.ids import Ids
 from simstate.base.notebook import html_summary
 from simstate.env import (
@@ -214,13 +214,7 @@ class EnvTerms(EnvWorlds):
         if not env_ids.numel():
             return log
         for curriculum in self._curricula:
-            value = curriculum(env_ids)
-            label = f"Curriculum/{curriculum.name}"
-            if isinstance(value, Mapping):
-                found = cast("Mapping[str, Any]", value)
-                log |= {f"{label}/{key}": float(x) for key, x in found.items()}
-            elif value is not None:
-                log[label] = float(value)
+            log |= _curriculum_log(curriculum, curriculum(env_ids))
         for name, mean in self.rewards.log(env_ids, self.cfg.episode_length_s).items():
             log[f"Episode_Reward/{name}"] = mean
         for name, count in self.ends.log(env_ids).items():
@@ -252,3 +246,22 @@ class EnvTerms(EnvWorlds):
             },
             kinds={kind: ends.ended_by(kind)[env_ids] for kind in END_KINDS},
         )
+
+
+def _curriculum_log(term: Term, value: Any) -> dict[str, float]:
+    """Return the log of the value that a curriculum has returned."""
+    label = f"Curriculum/{term.name}"
+    if value is None:
+        return {}
+    found = {label: value}
+    if isinstance(value, Mapping):
+        named = cast("Mapping[str, Any]", value)
+        found = {f"{label}/{key}": each for key, each in named.items()}
+    try:
+        return {key: float(each) for key, each in found.items()}
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidInputError(
+            f"The {term.label} must return a number, a dictionary of numbers by name, "
+            f"or None; got {value!r}.",
+            name=term.name,
+        ) from error

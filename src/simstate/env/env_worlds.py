@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from numbers import Number
 from typing import Any, NoReturn
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.base.checks import has_shape, whole_number
+from simstate.base.checks import has_shape, instance_of, whole_number
 from simstate.base.errors import InvalidInputError, ShapeError, not_copied
 from simstate.base.ids import Ids
 from simstate.engine import EngineCfg
@@ -49,6 +51,7 @@ class EnvWorlds:
         auto_reset: bool,
     ) -> None:
         whole_number("seed", seed, 0)
+        instance_of("auto_reset", auto_reset, bool)
         check_cfg(cfg)
         self.cfg = cfg
         self.auto_reset = auto_reset
@@ -113,12 +116,17 @@ class EnvWorlds:
             )
 
     def __setattr__(self, name: str, value: object) -> None:
-        if isinstance(value, Tensor) and value is not self.__dict__.get(name):
+        is_tensor = isinstance(value, Tensor) and value is not vars(self).get(name)
+        if is_tensor or (self._is_in_term and isinstance(value, np.ndarray | Number)):
             self._check_attribute(name)
         object.__setattr__(self, name, value)
 
+    @property
+    def _is_in_term(self) -> bool:
+        return "_ledger" in vars(self) and bool(self._ledger.scope)
+
     def _check_attribute(self, name: str) -> None:
-        """Raise if a tensor under this name would be no part of the worlds."""
+        """Raise if a tensor or a number of this name would be in no slot."""
         mine = self.__dict__
         if isinstance(getattr(type(self), name, None), property):
             return
@@ -128,11 +136,11 @@ class EnvWorlds:
                 f"env.{name}[:] = ….",
                 name=name,
             )
-        if mine.get("_is_made") or ("_ledger" in mine and self._ledger.scope):
+        if mine.get("_is_made") or self._is_in_term:
             raise InvalidInputError(
-                f"env.{name} = a tensor would be in no snapshot and would not be reset "
-                f"with its world. Use {name} = env.memory({name!r}, shape), which "
-                "gives the same tensor at every call.",
+                f"env.{name} = … would be in no snapshot and would not be reset with "
+                f"its world. Use {name} = env.memory({name!r}, shape), which returns "
+                "the same tensor at every call.",
                 name=name,
             )
 

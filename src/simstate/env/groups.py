@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
@@ -67,13 +67,15 @@ class ObservationGroups:
             ObservationGroup(env, name, cfg, shipped) for name, cfg in cfgs.items()
         ]
         self.terms = [term for group in self.groups for term in group.terms]
-        unique = {term.key: term for term in reversed(self.terms)}
-        keys = list(dict.fromkeys(term.key for term in self.terms))
-        self._plan = TermPlan(env, [unique[key] for key in keys], 2, math.inf)
+        unique: dict[Hashable, ObservationTerm] = {}
+        for term in self.terms:
+            unique.setdefault(term.key, term)
+        self._plan = TermPlan(env, list(unique.values()), 2, math.inf)
+        index = {key: k for k, key in enumerate(unique)}
         self._places = [
-            [keys.index(term.key) for term in group.terms] for group in self.groups
+            [index[term.key] for term in group.terms] for group in self.groups
         ]
-        """The values of each group's terms among those of the plan."""
+        """Index of the value of each group's terms among those of the plan."""
         self._may_change: tuple[int, list[str]] = (0, [])
         """Number of slots, and the slots that terms may change."""
         self._latest: dict[str, tuple[Tensor, Any]] = {}

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from simstate.base.checks import number
+from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Index
 from simstate.entity import Entity
 from simstate.env.entity_cfg import SceneEntityCfg
@@ -78,6 +79,16 @@ class HostView:
         self.sim = _HostSimulation(env.sim, self.scene)
         """The simulation's fields and sensors."""
         self._memory: dict[tuple[str, str], Any] = {}
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if "_memory" in self.__dict__:
+            raise InvalidInputError(
+                f"env.{name} = … in a term would be in no snapshot and would not be "
+                f"reset with its world. Use {name} = env.memory({name!r}, shape), "
+                "which returns the same array at every call.",
+                name=name,
+            )
+        object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
         return self.of(getattr(self._env, name))

@@ -14,12 +14,7 @@ import torch
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError
-from simstate.env.actions import (
-    JointAction,
-    JointActionCfg,
-    PerJoint,
-    numbers_per_joint,
-)
+from simstate.env.actions import JointAction, JointActionCfg, PerJoint
 from simstate.scene.index import TargetKind
 
 if TYPE_CHECKING:
@@ -62,19 +57,20 @@ class JointPdAction(JointAction):
 
     def __init__(self, name: str, cfg: JointPdActionCfg, env: Env) -> None:
         super().__init__(name, cfg, env)
-        label, like = f"action term {name!r}", self.entity.data.default_joint_pos
+        self.stiffness = self._per_joint("stiffness", 0.0)
+        self.damping = self._per_joint("damping", 0.0)
+        self.effort_limit = self._limit("effort_limit")
+        self.stall_effort = self._limit("stall_effort")
+        self.velocity_limit = self._limit("velocity_limit")
 
-        def numbers(value: PerJoint, other: float) -> Tensor:
-            return numbers_per_joint(value, self.names, other, like)
-
-        self.stiffness = numbers(cfg.stiffness, 0.0)
-        self.damping = numbers(cfg.damping, 0.0)
-        self.effort_limit = numbers(cfg.effort_limit, math.inf)
-        self.stall_effort = numbers(cfg.stall_effort, math.inf)
-        self.velocity_limit = numbers(cfg.velocity_limit, math.inf)
-        for what in ("effort_limit", "stall_effort", "velocity_limit"):
-            if not bool((getattr(self, what) > 0.0).all()):
-                raise InvalidInputError(f"The {label} needs {what} > 0.")
+    def _limit(self, field: str) -> Tensor:
+        """Return a limit by joint, infinite where none is set; shape (1, dim)."""
+        limits = self._per_joint(field, math.inf, finite=False)
+        if not bool((limits > 0.0).all()):
+            raise InvalidInputError(
+                f"{field} must be > 0, got {float(limits.min()):g}.", name=field
+            )
+        return limits
 
     @property
     def _asked(self) -> TargetKind:

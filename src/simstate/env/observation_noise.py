@@ -10,7 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from simstate.base.checks import number
+from simstate.base.checks import check_range, number
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Index
 from simstate.world.random import WorldRandom
@@ -51,9 +51,12 @@ class UniformNoise(ObservationNoise):
     """Noise that is spread evenly over [low, high)."""
 
     low: float
-    """The least, in the unit of what is observed."""
+    """Minimum, in the unit of the observation."""
     high: float
     """Maximum."""
+
+    def __post_init__(self) -> None:
+        check_range("UniformNoise", "(low, high)", (self.low, self.high))
 
     def draw(self, rng: WorldRandom, rows: Index, columns: int) -> Tensor:
         """Noise for some worlds; shape (n, columns)."""
@@ -65,7 +68,13 @@ class GaussianNoise(ObservationNoise):
     """Normally distributed noise."""
 
     std: float
+    """Standard deviation, in the unit of the observation."""
     mean: float = 0.0
+    """Mean, in the unit of the observation."""
+
+    def __post_init__(self) -> None:
+        number("std of a GaussianNoise", self.std, at_least=0)
+        number("mean of a GaussianNoise", self.mean)
 
     def draw(self, rng: WorldRandom, rows: Index, columns: int) -> Tensor:
         """Noise for some worlds; shape (n, columns)."""
@@ -107,9 +116,10 @@ class SensorNoise(ObservationNoise):
             number(f"{name} of a SensorNoise", getattr(self, name), at_least=0)
         what = "bias_time of a SensorNoise"
         number(what, self.bias_time, more_than=0, finite=False, unit="s")
-        if self.limits is not None and not self.limits[0] < self.limits[1]:
+        check_range("SensorNoise", "limits", self.limits, finite=False)
+        if self.limits is not None and self.limits[0] == self.limits[1]:
             raise InvalidInputError(
-                f"limits of a SensorNoise are (least, greatest), got {self.limits}.",
+                f"The SensorNoise has limits {self.limits}: they must differ.",
                 name="limits",
             )
 

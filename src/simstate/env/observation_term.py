@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
+from simstate.base.checks import check_range
 from simstate.base.contract import Contract
 from simstate.base.errors import InvalidInputError, ShapeError
 from simstate.base.places import remember_place, written_at
@@ -263,28 +264,24 @@ class ObservationTerm(Term):
         is_range = len(delay) == 2 and all(is_whole(steps, 0) for steps in delay)
         if not is_range or delay[0] > delay[1]:
             raise InvalidInputError(
-                f"The {self.label} has delay {cfg.delay!r}: it must be a whole number "
-                "of steps ≥ 0, or a range (least, greatest).",
+                f"The {self.label} has delay {cfg.delay!r}: it must be an integer "
+                "number of steps ≥ 0, or a tuple (minimum, maximum) of them.",
                 name="delay",
             )
         if not is_whole(cfg.history, least=1):
             raise InvalidInputError(
-                f"The {self.label} has history {cfg.history!r}: it must be a whole "
-                "number ≥ 1.",
+                f"The {self.label} has history {cfg.history!r}: it must be an integer "
+                "≥ 1.",
                 name="history",
             )
-        scales = cfg.scale if isinstance(cfg.scale, tuple) else (cfg.scale or 0.0,)
-        if not all(is_number(scale) for scale in scales):
+        scales = cfg.scale if isinstance(cfg.scale, tuple) else (cfg.scale,)
+        if cfg.scale is not None and not all(is_number(scale) for scale in scales):
             raise InvalidInputError(
                 f"The {self.label} has scale {cfg.scale!r}: it must be a number, or a "
                 "tuple with one for each column.",
                 name="scale",
             )
-        if self.clip is not None and not self.clip[0] <= self.clip[1]:
-            raise InvalidInputError(
-                f"The {self.label} has clip {self.clip}: it must be (least, greatest).",
-                name="clip",
-            )
+        check_range(self.label, "clip", cfg.clip, finite=False)
 
 
 def _range_of(delay: int | tuple[int, int]) -> tuple[int, int]:

@@ -80,7 +80,7 @@ class TermPlan:
                     or not least <= value.ndim <= most
                     or len(value) != count
                 ):
-                    value = self._converted(value, self._terms[len(found)])
+                    value = self._shaped(value, self._terms[len(found)])
                 if value.dtype not in real:
                     value = self._real(value, self._terms[len(found)])
                 found.append(value)
@@ -91,6 +91,12 @@ class TermPlan:
             ledger.scope = ""
             fresh.unsettle()
         return found
+
+    def checked(self, value: Any, term: Term) -> Any:
+        """Return the value of a term as an array; raise for a wrong shape or dtype."""
+        value = self._shaped(value, term)
+        is_common = value.dtype in self._backend.real
+        return value if is_common else self._real(value, term)
 
     def rows(self, dtype: torch.dtype) -> Any:
         """Return what each term returns as a row, all finite; (terms, num_envs)."""
@@ -109,13 +115,13 @@ class TermPlan:
 
         self._backend.check_finite(parts, self._diverged, error)
 
-    def _converted(self, value: Any, term: Term) -> Any:
-        """Return what a term has returned as an array, if it has the right shape."""
+    def _shaped(self, value: Any, term: Term) -> Any:
+        """Return the value of a term as an array, if it has the right shape."""
         backend = self._backend
         if isinstance(value, Tensor):
             if value.device.type != self._device.type:
                 raise term.device_error(value.device, self._device)
-            value = backend.array(value)  # a graph would stay in what is made of it
+            value = backend.array(value)  # without the graph, which results would keep
         fits = isinstance(value, backend.kind)
         fits = fits and self._ndim <= value.ndim <= self._most
         if fits and len(value) == self._num_envs:
@@ -124,7 +130,18 @@ class TermPlan:
         want = f"({count},)" if self._ndim == 1 else f"({count}, k)"
         if self._most > self._ndim:
             want += f" or ({count}, …, k)"
-        raise term.shape_error(value, want)
+        raise term.shape_error(value, want, self._remedy(value))
+
+    def _remedy(self, value: Any) -> str:
+        """Return a hint for a value of a frequent wrong shape; else ""."""
+        shape = tuple(getattr(value, "shape", ()))
+        if value is None:
+            return ": is a return statement missing?"
+        if self._ndim == 2 and shape == (self._num_envs,):
+            return ": add [:, None]"
+        if self._ndim == 1 and shape == (self._num_envs, 1):
+            return ": use [:, 0]"
+        return ""
 
     def _real(self, value: Any, term: Term) -> Any:
         """Return values of a less frequent dtype as float64, if they are real.

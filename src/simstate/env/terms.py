@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from torch import Tensor
 
-from simstate.base.checks import check_range
+from simstate.base.checks import all_of, check_called_as, check_range, instance_of
 from simstate.base.errors import (
     InvalidInputError,
     ShapeError,
@@ -63,8 +63,11 @@ class Term:
         """Instance of a class term."""
         self._env = env
         self._ledger = worlds_of(env.sim).ledger
-        with written_at(self.place):
+        try:
             self._resolve(cfg, shipped, leading)
+        except Exception as error:
+            self.annotate(error)
+            raise
 
     def _resolve(self, cfg: TermCfg, shipped: ModuleType, leading: int) -> None:
         """Find the function and its parameters, and make what a class term makes."""
@@ -105,9 +108,7 @@ class Term:
 
     def annotate(self, error: Exception) -> None:
         """Add the term, and the line that it was written in, to an error."""
-        remember_place(error, self.place)
-        if isinstance(error, SimStateError):
-            error.add_note(f"It was raised in the {self.label}.")
+        annotate(error, self.label, self.place)
 
     def reset(self, env_ids: Tensor) -> None:
         """Reset a class term in worlds that start an episode."""
@@ -134,15 +135,13 @@ class Term:
         remember_place(error, self.place)
         return error
 
-    def shape_error(self, value: object, want: str) -> ShapeError:
-        """Return the error of a term that returned something else than `want`."""
+    def shape_error(self, value: object, want: str, hint: str) -> ShapeError:
+        """Return the error of a term that returned another shape than `want`."""
         shape = getattr(value, "shape", None)
         got = type(value).__name__ if shape is None else tuple(shape)
-        error = ShapeError(
-            f"The {self.label} must return shape {want}, got {got}.",
-            name=self.path,
-            shape=shape,
-        )
+        text = f"The {self.label} must return shape {want}, got {got}"
+        ending = hint or "."
+        error = ShapeError(text + ending, name=self.path, shape=shape)
         remember_place(error, self.place)
         return error
 
@@ -170,18 +169,18 @@ class Term:
         return error
 
 
-_Part = TypeVar("_Part", covariant=True)
+_Part = TypeVar("_Part")
 
 
-class _Makes(Protocol[_Part]):
+class _Makes(Protocol):
     """The configuration of an action or a command."""
 
-    def make(self, name: str, env: Env) -> _Part:
+    def make(self, name: str, env: Env) -> object:
         """Create the described part in an environment."""
         ...
 
 
-def made(kind: str, name: str, cfg: _Makes[_Part], env: Env) -> _Part:
+def made(kind: str, name: str, cfg: _Makes, env: Env, of: type[_Part]) -> _Part:
     """Return an action or command, whose memory belongs to it.
 
     Errors know the line that its configuration was written in.
@@ -190,7 +189,17 @@ def made(kind: str, name: str, cfg: _Makes[_Part], env: Env) -> _Part:
     ledger = worlds_of(env.sim).ledger
     label = f"{kind} term {name!r}"
     with ledger.naming(f"{kind}/{name}"), written_at(place), _labelled(label):
-        return cfg.make(name, env)
+        part = instance_of(f"make of {type(cfg).__name__}", cfg.make(name, env), of)
+        all_of(f"names of the {label}", getattr(part, "names", None), str)
+    return part
+
+
+def annotate(error: Exception, label: str, place: Place | None) -> None:
+    """Add to an error the term that raised it, and the line it was written in."""
+    remember_place(error, place)
+    note = f"It was raised in the {label}."
+    if label not in str(error) and note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
 
 
 @contextmanager
@@ -266,13 +275,16 @@ def _call_of(label: str, made: type) -> Callable[..., Any]:
             f"{made.__name__} a method __call__(self, env, …).",
             name="__call__",
         )
-    if not callable(getattr(made, "reset", None)):
+    reset = getattr(made, "reset", None)
+    if not callable(reset):
         raise InvalidInputError(
             f"The {label} is a class without reset: give {made.__name__} a method "
-            "reset(self, env_ids), which is called for worlds that begin an episode. "
-            "What env.memory returned is reset by itself, so that it may do nothing.",
+            "reset(self, env_ids), which is called for worlds that start an episode. "
+            "Memory of env.memory is reset without it, so it may do nothing.",
             name="reset",
         )
+    check_called_as(f"The {label}", made, "cfg", "env", name=made.__name__)
+    check_called_as(f"reset of the {label}", reset, "self", "env_ids", name="reset")
     return calls[0]
 
 
@@ -283,13 +295,17 @@ def _resolved(
     scene: SceneEntities,
     called_with: Sequence[str],
 ) -> dict[str, Any]:
-    """The parameters by name, defaults included, with entities resolved to ids.
+    """Return the parameters by name, defaults included, with resolved entities.
 
     `called_with` are the arguments that precede them.
     """
     signature, leading = inspect.signature(function), len(called_with)
-    takes = list(signature.parameters)[leading:]
-    open_ended = any(p.kind == p.VAR_KEYWORD for p in signature.parameters.values())
+    takes = [
+        name
+        for k, (name, p) in enumerate(signature.parameters.items())
+        if p.kind == p.KEYWORD_ONLY or (k >= leading and p.kind < p.VAR_POSITIONAL)
+    ]
+    open_ended = [n for n, p in signature.parameters.items() if p.kind == p.VAR_KEYWORD]
     for name in params:
         if name not in takes and not open_ended:
             raise unknown_name(f"parameter of the {label}:", name, takes)
@@ -303,10 +319,17 @@ def _resolved(
             name="params",
         ) from error
     bound.apply_defaults()
-    given = dict(list(bound.arguments.items())[leading:])
+    given = {name: bound.arguments[name] for name in takes}
+    for name in open_ended:
+        given |= bound.arguments[name]
     for name, parameter in signature.parameters.items():
-        if parameter.kind == parameter.VAR_KEYWORD:
-            given |= given.pop(name)
+        is_entity = "SceneEntityCfg" in f"{parameter.annotation}{parameter.default}"
+        if is_entity and isinstance(given.get(name), str):
+            raise InvalidInputError(
+                f"The {label} has {name}={given[name]!r}, a text: it must be "
+                f"SceneEntityCfg({given[name]!r}).",
+                name=name,
+            )
     if str(getattr(function, "__module__", "")).startswith("simstate."):
         _check_ranges(label, given)
     with _labelled(label):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -32,13 +33,11 @@ class WholeReward(RewardSum):
         found: Any = term()
         value: Any = found
         self.infos = {}
-        if isinstance(found, tuple):
-            value, self.infos = cast("tuple[Any, Infos]", found)
-        value = backend.as_array(value)
-        if value is None or value.shape != (env.num_envs,):
-            raise term.shape_error(value, f"({env.num_envs},)")
+        if isinstance(found, tuple) and len(cast("tuple[Any, ...]", found)) == 2:
+            value, parts = cast("tuple[Any, Any]", found)
+            self.infos = _named(term, parts)
         reward = backend.empty((1, env.num_envs), env.dtype)
-        reward[0] = value
+        reward[0] = self._plan.checked(value, term)
         self._plan.check_finite(reward)
         self._arrays[1][:] += reward.T
         return reward[0]
@@ -64,7 +63,7 @@ class InfoTerms:
         """Return copies of the infos of all worlds, with further `parts`."""
         found = dict(parts)
         for term in self.terms:
-            found |= term()
+            found |= _named(term, term())
         for name, values in found.items():
             array = self._backend.as_array(values)
             if array is None or array.ndim < 1 or len(array) != self._num_envs:
@@ -75,3 +74,14 @@ class InfoTerms:
                 )
             found[name] = self._backend.copy(array)
         return found
+
+
+def _named(term: Term, infos: object) -> Infos:
+    """Return the infos of a term, or raise unless they are a dictionary by name."""
+    if not isinstance(infos, Mapping):
+        raise InvalidInputError(
+            f"The {term.label} must return infos as a dictionary by name, got "
+            f"{type(infos).__name__}.",
+            name=term.path,
+        )
+    return dict(cast("Mapping[str, Any]", infos))
