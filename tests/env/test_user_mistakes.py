@@ -24,6 +24,7 @@ from simstate.env import (
     SensorNoise,
     UniformNoise,
     VelocityCommandCfg,
+    curricula,
     observations,
     rewards,
 )
@@ -234,3 +235,26 @@ def test_terms_may_take_any_arguments(make_env, given):
     reward_of_step = env.step(given(env, 1)[0])[1]
     assert seen == {"reward": ((), 2.0, {"more": 3.0}), "event": ([0, 1], 0.5)}
     torch.testing.assert_close(reward_of_step, torch.full((2,), 6.0 * env.step_dt))
+
+
+def test_stages_of_curricula_may_be_in_any_order(make_env, given):
+    terms = {
+        "weight": CurriculumTermCfg(
+            curricula.reward_weight,
+            params={"term_name": "alive", "stages": ((2, 5.0), (1, 3.0), (9, 7.0))},
+        ),
+        "speed": CurriculumTermCfg(
+            curricula.velocity_stages,
+            params={
+                "command_name": "a",
+                "stages": [(2, (0.5, 2.0)), (1, {"lin_vel_x": (0.0, 1.0)})],
+            },
+        ),
+    }
+    env = make_env(2, curricula=terms, **parts_with("velocity"))
+    for action in given(env, 3):
+        env.step(action)
+    log = env.reset()[1]["log"]
+    assert log["Curriculum/weight"] == env.rewards.weight("alive") == 5.0
+    assert log["Curriculum/speed/lin_vel_x"] == 2.0
+    assert env.commands["a"].range("lin_vel_x") == (0.5, 2.0)

@@ -1,4 +1,4 @@
-"""Action terms: what the numbers of an action do in the simulation."""
+"""Action terms: how the columns of an action drive the simulation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PerJoint: TypeAlias = "float | Mapping[str, float]"
 
 @dataclass(kw_only=True)
 class ActionCfg(ABC):
-    """A part of the action: `make` builds what applies it."""
+    """Configuration of a part of the action, which `make` creates."""
 
     asset_name: str = "robot"
     """The entity that it drives."""
@@ -57,15 +57,15 @@ class ActionCfg(ABC):
 
 
 class Action(ABC):
-    """Some columns of the action, and what they do; zero means the term's rest."""
+    """Some columns of the action, and their effect; zero is the neutral action."""
 
     names: tuple[str, ...]
-    """Name of what each column drives."""
+    """Name of the joint, component or the like that each column drives."""
     contracts: Sequence[Contract] = ()
     """Unit, axes and point of each column of an action; empty: not declared."""
     acts_every_substep: bool = False
     """True if `apply` is called before every physics step, with the same action, rather
-    than once. A step of the environment is then `decimation` calls of the engine."""
+    than once. An environment step then takes `decimation` calls of the engine."""
     keeps_dtype: bool = False
     """True if `apply` takes float32 actions, not the engine's dtype."""
     limits: tuple[Sequence[float], Sequence[float]] | None = None
@@ -78,14 +78,14 @@ class Action(ABC):
 
     @abstractmethod
     def apply(self, action: Tensor) -> None:
-        """Write what the action asks for, engine's dtype; shape (num_envs, dim)."""
+        """Write the targets of an action, engine's dtype; shape (num_envs, dim)."""
 
     def mirror(self, symmetry: Symmetry) -> SignedPermutation:
         """Return the signed permutation of its columns in the task's mirror image."""
         return symmetry.components(self.names, self.contracts)
 
     def reset(self, env_ids: Tensor) -> None:  # noqa: B027
-        """Worlds begin an episode; what is in `env.memory` is reset already."""
+        """Start an episode in these worlds; `env.memory` is reset already."""
 
 
 @dataclass(kw_only=True)
@@ -113,8 +113,7 @@ class JointActionCfg(ActionCfg):
 class JointPositionActionCfg(JointActionCfg):
     """Position targets [rad or m]; by default zero holds the default pose.
 
-    Where the encoders are biased, so is the pose that a target leads to: the servo sees
-    joint_pos_biased.
+    Servos use the encoders' positions, joint_pos_biased, so a bias shifts the pose.
     """
 
     use_default_offset: bool = True
@@ -140,7 +139,7 @@ class JointEffortActionCfg(JointActionCfg):
 
 @dataclass(kw_only=True)
 class RelativeJointPositionActionCfg(JointActionCfg):
-    """Position targets [rad or m] measured from where the joints are at the step."""
+    """Position targets [rad or m] relative to the joints' positions at the step."""
 
     kind: ClassVar[TargetKind] = "position"
 
@@ -178,13 +177,13 @@ class JointAction(Action):
         return target if self.cfg.clip is None else target.clip(*self.cfg.clip)
 
     def action_for(self, target: Tensor) -> Tensor:
-        """The action that asks for such targets, clip aside; shape (num_envs, dim)."""
+        """Return the action with these targets, apart from clip; (num_envs, dim)."""
         target = target - self.offset
         zero = self._zero()
         return (target if zero is None else target - zero) / self.scale
 
     def apply(self, action: Tensor) -> None:
-        """Write the targets that an action asks for."""
+        """Write the targets of an action."""
         target = self.targets(action)
         if self.cfg.kind == "position":
             bias = chosen(self.entity.data.encoder_bias, self.joints.joint_ids)
@@ -208,9 +207,9 @@ class JointAction(Action):
         value: PerJoint = getattr(self.cfg, field)
         by_pattern = value if isinstance(value, Mapping) else {".*": value}
         numbers = dict.fromkeys(self.names, default)
-        fits = math.isfinite if finite else lambda x: not math.isnan(x)
         for pattern, each in by_pattern.items():
-            if not isinstance(each, Real) or not fits(each):  # pyright: ignore[reportUnnecessaryIsInstance]
+            is_number = isinstance(each, Real) and not math.isnan(each)  # pyright: ignore[reportUnnecessaryIsInstance]
+            if not is_number or (finite and math.isinf(each)):
                 raise InvalidInputError(
                     f"{field} must be a{' finite' * finite} number for all joints, or "
                     f"{{pattern: number}} by joint; got {value!r}.",
@@ -238,7 +237,7 @@ class JointAction(Action):
 
 @either
 class RelativeJointAction(JointAction):
-    """Writes targets that are measured from the present positions."""
+    """Writes targets relative to the current positions."""
 
     def _zero(self) -> Tensor | None:
         return chosen(self.entity.data.joint_pos_biased, self.joints.joint_ids)
@@ -300,7 +299,7 @@ class BodyWrenchAction(Action):
         self._write = wrench_writer(self.entity, [self.body])
 
     def apply(self, action: Tensor) -> None:
-        """Write the wrench that an action asks for, turned to world axes."""
+        """Write the wrench of an action, in world axes."""
         wrench = action.new_zeros(action.shape[0], 6)
         wrench[:, self.columns] = (
             action.clamp(-self.cfg.limit, self.cfg.limit) * self.scale
@@ -312,14 +311,14 @@ class BodyWrenchAction(Action):
 
 
 def scaled_contracts(each: Sequence[Contract], scale: Tensor) -> list[Contract]:
-    """The contracts of numbers which, times a scale each, are what they ask for."""
+    """Return the contracts of actions whose products with a scale have `each`."""
     return [one.scaled(float(k)) for one, k in zip(each, scale, strict=True)]
 
 
 def driven_joints(
     label: str, kind: TargetKind, patterns: Patterns, keep_order: bool, entity: Entity
 ) -> SceneEntityCfg:
-    """The chosen joints, if all of them take such a target; None: all that do."""
+    """Return the chosen joints, if all take such targets; None: all that do."""
     inputs = entity.index.target_inputs(kind)
     driven = [entity.joint_names[k] for k in inputs.joints]
     if not driven:

@@ -1,4 +1,4 @@
-"""Learned actuators: a network that says what effort follows from errors and speeds."""
+"""Learned actuators: a network from position errors and velocities to efforts."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Network = Callable[[Tensor], Tensor]
 
 @dataclass(kw_only=True)
 class ActuatorNetworkActionCfg(JointPdActionCfg):
-    """Position targets [rad or m] for joints whose efforts a network gives.
+    """Position targets [rad or m] for joints whose efforts a network computes.
 
-    Before every physics step it takes a row for each joint of each world: the position
-    errors q* − q at the steps of `history`, then the velocities at the same steps, or
-    the other way round; and gives one number a row. All joints share the network. The
-    limits of JointPdActionCfg hold for what it gives; stiffness and damping do not.
+    Before every physics step, its input is a row for each joint of each world: the
+    position errors q* − q at the steps of `history`, then the velocities at the same
+    steps, or in the other `order`. Its output is one effort per row. All joints share
+    the network. The limits of JointPdActionCfg apply; stiffness and damping do not.
     """
 
     stiffness: PerJoint = 0.0
@@ -39,14 +39,14 @@ class ActuatorNetworkActionCfg(JointPdActionCfg):
     """"onnx" runs operators of ONNX Runtime only. "torchscript" (.pt) runs the code in
     the file: use it for files that you trust."""
     history: tuple[int, ...] = (0, 1, 2)
-    """Physics steps back from now, in the order of the network's columns."""
+    """Ages of the inputs in physics steps, in the order of the network's columns."""
     order: Literal["position_velocity", "velocity_position"] = "position_velocity"
     position_scale: float = 1.0
-    """Factor of the errors that the network takes."""
+    """Factor of the position errors in the network's input."""
     velocity_scale: float = 1.0
-    """Factor of the velocities that it takes."""
+    """Factor of the velocities in its input."""
     effort_scale: float = 1.0
-    """Factor of what it gives [N·m or N]."""
+    """Factor of its output [N·m or N]."""
 
     def make(self, name: str, env: Env) -> ActuatorNetworkAction:
         """Return the term, resolved in the environment's scene."""
@@ -103,9 +103,9 @@ def load_network(path: Path, device: str, file_format: str = "onnx") -> Network:
         return _load_torchscript(path, device)
     if path.suffix != ".onnx":
         raise ModelError(
-            f"{str(path)!r} is no .onnx file. A TorchScript file runs the code in it: "
-            'if you trust it, set network_format="torchscript"; else export the '
-            "network by torch.onnx.export.",
+            f"{str(path)!r} is not an .onnx file. Loading TorchScript runs the code in "
+            'the file: if you trust it, set network_format="torchscript"; else export '
+            "the network by torch.onnx.export.",
             name=str(path),
         )
     return _load_onnx(path)
@@ -145,6 +145,6 @@ def _load_onnx(path: Path) -> Network:
 
 
 def _push(memory: Tensor, latest: Tensor) -> None:
-    """Shift the rows of a history by one, and insert the latest."""
+    """Shift a history by one step, and insert the latest values."""
     memory[:, 1:] = memory[:, :-1].clone()
     memory[:, 0] = latest

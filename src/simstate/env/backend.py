@@ -1,8 +1,8 @@
 """Backends: the operations of a step that differ between NumPy and torch.
 
-On the host a step computes with NumPy arrays, whose calls take a fraction of the time
-of torch's. On a device it computes with tensors, and waits for the device once: for the
-worlds that are due for a command, an event or a reset, and for mistakes.
+On the host, a step computes with NumPy arrays, whose calls are several times faster
+than those of torch. On a device it computes with tensors and waits for the device once:
+to read the worlds that are due for a command, an event or a reset, and errors found.
 """
 
 # Torch's signature of from_numpy is incomplete.
@@ -42,7 +42,8 @@ class Backend:
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._mistakes: list[tuple[Tensor, Callable[[], Exception]]] = []
+        self._pending: list[tuple[Tensor, Callable[[], Exception]]] = []
+        """Errors to raise where a flag on the device is set."""
 
     def array(self, tensor: Tensor) -> Any:
         """Return a tensor, without a graph, as an array that shares its memory."""
@@ -91,22 +92,22 @@ class Backend:
     def check_finite(self, values: Any, excused: Any, error: MakeError) -> None:
         """Raise for values that are not finite, at the next `ids`.
 
-        Where `excused` they become zero: in a world that has diverged, even the last
-        good state may have accelerations that are not finite. None: nowhere.
+        Where `excused`, they are set to zero: in a world that has diverged, even the
+        last finite state may have accelerations that are not finite. None: nowhere.
         """
         invalid = ~torch.isfinite(values)
         if excused is not None:
             values.masked_fill_(invalid & excused, 0.0)
             invalid &= ~excused
-        self._mistakes.append((invalid.any(), lambda: error(invalid)))
+        self._pending.append((invalid.any(), lambda: error(invalid)))
 
     def ids(self, masks: Mapping[str, Any]) -> dict[str, Tensor]:
-        """Return the ids of the worlds in each mask; raise for mistakes so far."""
-        mistakes, self._mistakes = self._mistakes, []
-        flags = [flag.reshape(1) for flag, _ in mistakes]
+        """Return the ids of the worlds in each mask; raise pending errors."""
+        pending, self._pending = self._pending, []
+        flags = [flag.reshape(1) for flag, _ in pending]
         found = torch.cat([*masks.values(), *flags]).cpu().numpy()
         parts = np.split(found, np.cumsum([len(mask) for mask in masks.values()]))
-        for flag, (_, error) in zip(parts.pop(), mistakes, strict=True):
+        for flag, (_, error) in zip(parts.pop(), pending, strict=True):
             if flag:
                 raise error()
         each: Sequence[Any] = [part.nonzero()[0] for part in parts]
@@ -116,17 +117,17 @@ class Backend:
         }
 
     def check(self) -> None:
-        """Raise for mistakes so far, where looking costs nothing: on the host."""
-        if self._mistakes and self._device.type == "cpu":
+        """Raise pending errors if the device is the host, which need not wait."""
+        if self._pending and self._device.type == "cpu":
             self.ids({})
 
     def forget(self) -> None:
-        """Forget mistakes of a step that was not finished."""
-        self._mistakes.clear()
+        """Drop pending errors of a step that was not finished."""
+        self._pending.clear()
 
 
 class HostBackend(Backend):
-    """The same by NumPy, on memory of the host; mistakes are raised at once."""
+    """The same by NumPy, on memory of the host; errors are raised immediately."""
 
     kind: type = np.ndarray
     xp: Any = np
@@ -208,7 +209,7 @@ _DTYPES = {
     torch.bool: np.bool_,
     torch.int64: np.int64,
 }
-"""The dtypes of what a step computes; pictures keep theirs and are not here."""
+"""The dtypes of a step's arrays, except those of pictures."""
 
 
 def backend_of(env: Any) -> Backend:

@@ -1,4 +1,4 @@
-"""Command terms: goals of the robot, which are redrawn from time to time."""
+"""Command terms: goals of the robot, which are redrawn at random times."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FOREVER = 1e9
 
 @dataclass(kw_only=True)
 class CommandCfg(ABC):
-    """A command: `make` builds what draws it."""
+    """Configuration of a command, which `make` creates."""
 
     asset_name: str = "robot"
     """The entity that it is for."""
@@ -54,7 +54,7 @@ class CommandCfg(ABC):
 
 
 class Command(ABC):
-    """The present goal of each world, drawn at reset and again when its time is up.
+    """The current goal of each world, drawn at reset and again after a random time.
 
     A subclass has `names`, `offset` and `_draw(env_ids)`, which writes the rows of
     `command` of these worlds. Its `__init__` calls that of Command.
@@ -65,7 +65,7 @@ class Command(ABC):
     contracts: Sequence[Contract] = ()
     """Unit, axes and point of each column; none: not declared."""
     offset_contracts: Sequence[Contract] = ()
-    """The same of `offset`, where they may repeat."""
+    """Contracts of the columns of `offset`; a single one is that of all columns."""
 
     def __init__(self, name: str, cfg: CommandCfg, env: Env) -> None:
         for field in cfg.ranges:
@@ -83,9 +83,9 @@ class Command(ABC):
         self._resampling_time_s = cfg.resampling_time_s
         self._place = f"env/command/{name}"
         self.command = self._memory("command", (len(self.names),))
-        """The present command, by `names`; float32, shape (num_envs, columns)."""
+        """The current command, by `names`; float32, shape (num_envs, columns)."""
         self.time_left = self._memory("time_left")
-        """Until the next draw [s]; shape (num_envs,)."""
+        """Time until the next draw [s]; shape (num_envs,)."""
         self.error_sum = self._memory("error_sum", reset=0.0)
         """The error, summed over the steps of the episode; shape (num_envs,)."""
 
@@ -96,7 +96,7 @@ class Command(ABC):
         dtype: torch.dtype = torch.float32,
         reset: float | None = None,
     ) -> Tensor:
-        """Return memory of the command for each world; None: what it draws."""
+        """Return memory of the command; reset=None keeps values until a draw."""
         name, ledger = f"{self._place}/{name}", worlds_of(self.env.sim).ledger
         return ledger.memory(name, shape, dtype, reset, owner="env").tensor
 
@@ -105,7 +105,7 @@ class Command(ABC):
         return symmetry.components(self.names, self.contracts)
 
     def mirror_offset(self, symmetry: Symmetry) -> SignedPermutation:
-        """Return that of the columns of `offset`, by default components x, y, z."""
+        """Return the signed permutation of `offset`, by default of x, y and z."""
         axes = "xyz"[: self.offset.shape[1]]
         return symmetry.components(axes, self.offset_contracts)
 
@@ -115,7 +115,7 @@ class Command(ABC):
         """Difference between the command and the state; shape (num_envs, k)."""
 
     def error(self) -> Tensor:
-        """Return the distance of the worlds from the command; shape (num_envs,)."""
+        """Return the norm of the offset; shape (num_envs,)."""
         offset = self.offset
         return self.env.xp.sqrt((offset * offset).sum(-1))
 
@@ -126,12 +126,12 @@ class Command(ABC):
         self._follow(env_ids)
 
     def reset(self, env_ids: Tensor) -> None:
-        """Begin an episode in these worlds."""
+        """Start an episode in these worlds."""
         self.draw(env_ids)
 
     def end(self, env_ids: Tensor) -> None:
-        """End an episode in these worlds, which were not reset yet."""
-        del env_ids  # here nothing depends on it
+        """End an episode in these worlds, before they are reset."""
+        del env_ids  # subclasses use it
 
     def measure(self) -> None:
         """Add the present error to the episode's."""
@@ -153,11 +153,11 @@ class Command(ABC):
         """Draw the command of these worlds."""
 
     def _follow(self, rows: Index) -> None:
-        """Update what depends on the robot's state in these worlds."""
-        del rows  # here nothing does
+        """Update the parts that depend on the robot's state in these worlds."""
+        del rows  # subclasses use it
 
     def _uniform(self, env_ids: Tensor, *spans: Range) -> Tensor:
-        """A number of each range for these worlds, float32; shape (n, ranges)."""
+        """Draw from each range for these worlds, float32; shape (n, ranges)."""
         low, high = torch.tensor(
             spans, dtype=torch.float64, device=env_ids.device
         ).unbind(1)
@@ -175,17 +175,17 @@ class VelocityCommandCfg(CommandCfg):
     lin_vel_y: Range = (0.0, 0.0)
     """To the left [m/s]."""
     ang_vel_z: Range = (0.0, 0.0)
-    """Yaw rate, and its maximum magnitude where a heading is followed [rad/s]."""
+    """Yaw rate; limits of the yaw rate where a heading is followed [rad/s]."""
     heading: Range | None = None
-    """Headings to turn to [rad]; None: the yaw rate is drawn itself."""
+    """Headings to turn to [rad]; None: the yaw rate is drawn."""
     heading_stiffness: float = 1.0
-    """Yaw rate per angle that the heading is off [1/s]."""
+    """Yaw rate per heading error [1/s]."""
     heading_share: float = 1.0
-    """Share of draws that follow a heading, if there is one."""
+    """Fraction of draws that follow a heading, if there is one."""
     standing_share: float = 0.0
-    """Share of draws that ask to stand still."""
+    """Fraction of draws with zero velocities."""
     forward_share: float = 0.0
-    """Share of draws that ask to go straight ahead, at the magnitude that was drawn."""
+    """Fraction of draws with only a forward velocity, of the magnitude drawn."""
 
     def make(self, name: str, env: Env) -> VelocityCommand:
         """Return the term, in the environment's scene."""
@@ -208,10 +208,10 @@ class VelocityCommand(Command):
         super().__init__(name, cfg, env)
         self.cfg = cfg
         self.heading = self._memory("heading")
-        """The heading to turn to, where one is followed [rad]; (num_envs,)."""
+        """The heading to turn to, if one is followed [rad]; (num_envs,)."""
         self.follows_heading = self._memory("follows_heading", dtype=torch.bool)
         self.is_standing = self._memory("is_standing", dtype=torch.bool)
-        """True where nothing is to move; (num_envs,)."""
+        """True where all velocities are zero; (num_envs,)."""
         self._ranges: dict[str, Tensor] = {}
         for axis, one in zip(self.names, self.contracts, strict=True):
             span = torch.tensor(getattr(cfg, axis), dtype=torch.float64)
@@ -221,7 +221,7 @@ class VelocityCommand(Command):
             self._ranges[axis] = slot.tensor
 
     def range(self, axis: str) -> Range:
-        """Return the range that a velocity is drawn from now [m/s, rad/s].
+        """Return the current range of a velocity [m/s, rad/s].
 
         Axes are "lin_vel_x", "lin_vel_y" and "ang_vel_z".
         """
@@ -239,16 +239,16 @@ class VelocityCommand(Command):
         self.follows_heading[rows] = False
 
     def set_range(self, axis: str, span: Range) -> None:
-        """Draw a velocity from another range from now on; see `range`."""
+        """Change the range that a velocity is drawn from; see `range`."""
         one_of("range of a velocity command", axis, self.names)
         check_range("velocity command", axis, span)
         self._ranges[axis].copy_(torch.tensor(span, dtype=torch.float64))
 
     @property
     def offset(self) -> Tensor:
-        """Velocity in x and y that is missing, root link's axes [m/s]; (num_envs, 2).
+        """Error of the velocity in x and y, root link's axes [m/s]; (num_envs, 2).
 
-        The yaw rate is no part of it: it has another unit.
+        It does not include the yaw rate, which has another unit.
         """
         return self.command[:, :2] - self.entity.data.root_link_lin_vel_b[:, :2]
 
@@ -267,7 +267,7 @@ class VelocityCommand(Command):
             self._straighten(env_ids)
 
     def _straighten(self, env_ids: Tensor) -> None:
-        """Make some of these worlds go straight ahead, without a heading."""
+        """Give a fraction of these worlds only a forward velocity, without heading."""
         chance = self._uniform(env_ids, (0.0, 1.0))
         straight = chance < self.cfg.forward_share
         drawn = self.command[env_ids]
@@ -289,7 +289,7 @@ class VelocityCommand(Command):
 
 @dataclass(kw_only=True)
 class AttitudeCommandCfg(CommandCfg):
-    """An attitude for the root link, turned from the upright one about any axis."""
+    """An attitude for the root link, rotated from the default one about any axis."""
 
     max_angle: float = math.pi
     """Maximum angle from the default attitude [rad]."""
@@ -324,7 +324,7 @@ class AttitudeCommand(Command):
 
     @property
     def offset(self) -> Tensor:
-        """The turn that is left, root link's axes [rad]; shape (num_envs, 3)."""
+        """Remaining rotation vector, root link's axes [rad]; shape (num_envs, 3)."""
         now = quaternion.conjugate(self.entity.data.root_link_quat_w)
         left = quaternion.multiply(now, self.command.to(now.dtype))
         return quaternion.to_rotation_vector(left)
@@ -369,11 +369,11 @@ class HeadingCommand(Command):
 
     @property
     def offset(self) -> Tensor:
-        """The turn that is left, in [−π, π) [rad]; shape (num_envs, 1)."""
+        """Remaining angle, in [−π, π) [rad]; shape (num_envs, 1)."""
         return wrapped(self.command - self.entity.data.heading_w[:, None])
 
     def mirror(self, symmetry: Symmetry) -> SignedPermutation:
-        """Return the sign of a heading: that of a turn about z."""
+        """Return the sign of a heading, a rotation about z."""
         return symmetry.components(("about z",), self.contracts)
 
     def mirror_offset(self, symmetry: Symmetry) -> SignedPermutation:
@@ -385,5 +385,5 @@ class HeadingCommand(Command):
 
 
 def wrapped(angle: Tensor) -> Tensor:
-    """Return the angle brought to [−π, π) by full turns [rad]."""
+    """Return the angle wrapped to [−π, π) [rad]."""
     return (angle + math.pi) % (2.0 * math.pi) - math.pi

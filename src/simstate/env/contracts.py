@@ -1,4 +1,4 @@
-"""Contracts of a term's values: declared at the term, or by what it reads."""
+"""Contracts of a term's values, declared at the term or by the quantity it returns."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Declaration:
     """Declaration that `contract` attaches to a function or a class."""
 
     value: Any
-    """A contract, several, or a function that returns them; a type checker takes a
-    quantity here for the number that it is in an entity's data."""
+    """A contract, several, or a function that returns them. It is Any, since for a type
+    checker a quantity has the type of its value."""
 
 
 def contract(
@@ -40,16 +40,16 @@ def contract(
 ) -> Callable[[Declared], Declared]:
     """Declare the unit, axes and point of the values that an observation term returns.
 
-    Recordings, data sets and the viewer carry them along; "not declared" is the
-    default. A class term may have an attribute `contract`, which is a Contract, or a
-    method of that name instead.
+    Recordings, data sets and the viewer show them; "not declared" is the default. A
+    class term may have an attribute `contract` instead: a Contract, or a method that
+    returns one.
 
     Args:
         declared: the unit, with `axes` and `point`; or the quantity or the reading that
-            the term returns, whose contract it then has; or one of them for each
-            component; or a function `(env, **params)` that returns this.
+            the term returns; or one of these for each component; or a function
+            `(env, **params)` that returns one of these.
         axes: the axes of the components; "–": none.
-        point: the point that they refer to; "–": none.
+        point: the reference point; "–": none.
     """
     whole = Contract(declared, axes, point) if isinstance(declared, str) else declared
 
@@ -63,7 +63,7 @@ def contract(
 def contracts_of(
     label: str, term: object, env: Env, params: Mapping[str, Any], count: int
 ) -> list[Contract]:
-    """Return the contract of each of the numbers that a term returns."""
+    """Return the contract of each column that a term returns."""
     declared: Any = getattr(term, "contract", UNSAID)
     if isinstance(declared, Declaration):
         declared = declared.value
@@ -95,7 +95,7 @@ def checked(label: str, declared: Any, count: int) -> list[Contract]:
 def quantity_contracts(
     entity: Entity, quantity: Quantity, joints: Sequence[str]
 ) -> list[Contract]:
-    """The contracts of a quantity's numbers, those of joints for some of them."""
+    """Return the contracts of a quantity's components, for the chosen joints."""
     whole = _contract_of("", quantity)
     units = component_units(
         worlds_of(entity).model, entity, quantity.unit, quantity.shape

@@ -1,4 +1,4 @@
-"""ControlActionCfg: the controls of any actuators, whatever they drive."""
+"""ControlActionCfg: controls of actuators of any kind."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class ControlActionCfg(ActionCfg):
-    """Controls as the actuators have them: of joints, tendons, muscles, adhesion.
+    """Controls of actuators of any kind: of joints, tendons, muscles, adhesion.
 
-    −1 … 1 spans the range of each control, and what is beyond is brought into it; a
-    control without a range takes the action as it is, times `scale`.
+    After `scale`, −1 … 1 spans the range of each control, and the result is clipped to
+    it. Without a range, the control is the scaled action.
     """
 
     control_names: Patterns = None
@@ -82,7 +82,7 @@ class ControlAction(Action):
         return (self._middle + self._half * action).clip(self.low, self.high)
 
     def apply(self, action: Tensor) -> None:
-        """Write the controls that an action asks for."""
+        """Write the controls of an action."""
         self._write(self.controls(action))
 
 

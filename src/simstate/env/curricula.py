@@ -1,13 +1,13 @@
 """Curriculum terms: functions `(env, env_ids, **params)` that make a task harder.
 
 They run for worlds whose episode has ended, before these are reset, and return a number
-for the log. A curriculum looks at many worlds, so with one a world's course depends on
-the others.
+for the log. A curriculum reads many worlds, so a world's course depends on the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from torch import Tensor
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 def reward_weight(
     env: Env, env_ids: Tensor, term_name: str, stages: tuple[tuple[int, float], ...]
 ) -> float:
-    """Give a reward term another weight from some environment step on.
+    """Change the weight of a reward term at given environment steps.
 
-    `stages` has (step, weight) in rising order; before the first the weight stays.
+    `stages` has (step, weight); before the first step the weight is unchanged.
     """
     del env_ids
-    due = [weight for step, weight in stages if env.common_step_counter >= step]
+    due = [stage for stage in stages if env.common_step_counter >= stage[0]]
     if due:
-        env.rewards.set_weight(term_name, due[-1])
+        env.rewards.set_weight(term_name, sorted(due, key=itemgetter(0))[-1][1])
     return env.rewards.weight(term_name)
 
 
@@ -42,16 +42,15 @@ def velocity_stages(
     command_name: str,
     stages: Sequence[tuple[int, Range | Mapping[str, Range]]],
 ) -> dict[str, float]:
-    """Draw velocities from other ranges from some environment step on.
+    """Change the ranges of a velocity command at given environment steps.
 
-    `stages` has (step, ranges) in rising order; before the first the ranges stay. They
-    are (least, greatest) by "lin_vel_x", "lin_vel_y" [m/s] and "ang_vel_z" [rad/s]; a
-    range without a name is that of "lin_vel_x". Returns the greatest velocity of each
-    range.
+    `stages` has (step, ranges); before the first step the ranges are unchanged. Ranges
+    are (minimum, maximum) by "lin_vel_x", "lin_vel_y" [m/s] and "ang_vel_z" [rad/s]; a
+    range without a name is that of "lin_vel_x". Returns the maximum of each range.
     """
     del env_ids
     command = _velocity_command(env, command_name)
-    for step, ranges in stages:
+    for step, ranges in sorted(stages, key=itemgetter(0)):
         named = ranges if isinstance(ranges, Mapping) else {"lin_vel_x": ranges}
         for axis, span in named.items():
             command.range(axis)  # known, whether it is due or not
@@ -69,10 +68,10 @@ def forward_velocity(
     step: float = 0.1,
     limit: float = 2.0,
 ) -> float:
-    """Raise the commanded forward velocities [m/s] once the present ones are tracked.
+    """Raise the commanded forward velocities [m/s] once the current ones are tracked.
 
-    Where the ended episodes earned `share` of what the reward term can give, the range
-    grows by `step` up to `limit`. Returns the greatest velocity of the range.
+    If the ended episodes earned `share` of the reward term's maximum, the upper end of
+    the range grows by `step` up to `limit`. Returns the upper end.
     """
     command = _velocity_command(env, command_name)
     low, high = command.range("lin_vel_x")
@@ -102,11 +101,11 @@ def terrain_levels(
     down_share: float = 0.1,
     asset_cfg: SceneEntityCfg = ROBOT,
 ) -> float:
-    """Move worlds to harder or easier tiles, by how far they have come.
+    """Move worlds to harder or easier tiles, by the distance that they have walked.
 
-    One that has gone more than `up_share` of a tile's size from where it began goes up
-    a level, one that has gone less than `down_share` goes down; from the last level on
-    to one that it draws. Returns the mean level of all worlds.
+    A world that is more than `up_share` of a tile's size from its start goes up a
+    level, from the last one to a random level; one that is less than `down_share` away
+    goes down. Returns the mean level of all worlds.
     """
     places = env.terrain
     if places is None:

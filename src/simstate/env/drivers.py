@@ -50,7 +50,7 @@ class ActionTerms(dict[str, Action]):
         ]
         """Unit, axes and point of each column of an action."""
         self.last = self._memory("action")
-        """The last action as it was given, zero after a reset."""
+        """The last action as given; zero after a reset."""
         self.previous = self._memory("previous_action")
         """The one before; zero after a reset."""
         self.acting = [
@@ -81,14 +81,14 @@ class ActionTerms(dict[str, Action]):
         return lambda values: term.apply(backend.tensor(values))
 
     def apply(self, action: Any) -> None:
-        """Remember the action, an array, and let each term write its part of it."""
+        """Store the action, an array, and write each term's columns."""
         last, previous = self._arrays
         previous[:] = last
         last[:] = action
         self.write(action, self)
 
     def write(self, action: Any, names: Iterable[str]) -> None:
-        """Write the parts of an action by some terms."""
+        """Write the columns of an action that belong to the named terms."""
         cast = self._backend.cast(action, self._env.sim.dtype)
         ledger, first, name = self._ledger, 0, ""
         try:
@@ -117,7 +117,7 @@ class ActionTerms(dict[str, Action]):
     def check(self, action: object, ignored: Tensor | None) -> Any:
         """Return the action as an array, if it is one finite row for each world.
 
-        In the `ignored` worlds it is zero, whatever was given.
+        In the `ignored` worlds it is set to zero.
         """
         backend = self._backend
         rows = action_rows(action, self.columns, self.last)
@@ -157,13 +157,13 @@ def action_rows(action: object, columns: Sequence[str], like: Tensor) -> Tensor:
             "action.to(env.device, env.dtype). Nothing was done.",
             name="action",
         )
-    if action.dtype == torch.float32:  # a term may need to know that it was
+    if action.dtype == torch.float32:  # terms with `keeps_dtype` need this dtype
         return action.detach()
     return action.detach().to(like.dtype)
 
 
 def not_finite(action: Tensor, columns: Sequence[str]) -> InvalidInputError:
-    """The error of an action that has a NaN or an infinity: the first of them."""
+    """Return the error for the first value of an action that is not finite."""
     world, column = (int(i) for i in (~torch.isfinite(action)).nonzero()[0])
     return InvalidInputError(
         f"action must be finite, got {float(action[world, column])} for "
@@ -195,7 +195,7 @@ class CommandTerms(dict[str, Command]):
         self._ledger = worlds_of(env.sim).ledger
         self._array = backend_of(env).array
         self.views: Mapping[str, Any] = self
-        """The commands as terms of the view read them."""
+        """The commands as terms with the `either` mark read them."""
         self.mirrors: dict[str, Command] = {}
         """Commands that compute with arrays, by name."""
         self._stepped: Mapping[str, Any] = self
@@ -209,11 +209,11 @@ class CommandTerms(dict[str, Command]):
             self.views = ByName(self, views)
 
     def _stepping(self, view: HostView, name: str) -> Command:
-        """Return a command that computes with arrays, where it can."""
+        """Return a mirror that computes with arrays, or the command itself."""
         command = self[name]
         if not is_either(type(command)):
             return command
-        # Worlds draw with tensors.
+        # Draws use tensors.
         self.mirrors[name] = view.mirror(command, draw=command.draw)
         return self.mirrors[name]
 
@@ -306,12 +306,12 @@ class EventSchedule:
             "env/event/time_left", (len(self._intervals),), torch.float32, reset=None,
             owner="env", unit="s",
         ).tensor  # fmt: skip
-        """Until the next event of each kind; shape (num_envs, intervals)."""
+        """Time until the next event of each kind; shape (num_envs, intervals)."""
         self.happened = worlds_of(env.sim).ledger.memory(
             "env/event/happened", (len(self._intervals),), torch.bool, reset=None,
             owner="env", optional=True,
         ).tensor  # fmt: skip
-        """Which interval events happened in the last step; (num_envs, intervals)."""
+        """Interval events of the last step; bool, (num_envs, intervals)."""
         array = backend_of(env).array
         self._arrays = array(self._time_left), array(self.happened)
 
@@ -370,7 +370,7 @@ def _check_event(name: str, cfg: EventTermCfg) -> None:
         raise unknown_name(f"mode of event {name!r}:", str(cfg.mode), MODES)
     if cfg.shared and cfg.mode != "startup":
         raise InvalidInputError(
-            f"The event {name!r} is shared by all worlds, which are not reset "
+            f"The event {name!r} is shared by all worlds, which are only started "
             "together: its mode must be 'startup'.",
             name=name,
         )

@@ -31,16 +31,16 @@ _KINDS = {
     "sensor": "sensors",
     "tendon": "tendons",
 }
-"""Kinds of elements that can be chosen, and how Entity's `find_…` calls them."""
+"""Kinds of elements that can be chosen, with their plural in Entity's `find_…`."""
 
 
 @dataclass(frozen=True)
 class SceneEntityCfg:
-    """An entity of the scene, and the elements of it that a term is about.
+    """An entity of the scene, and those of its elements that a term uses.
 
-    Names are regular expressions that match in full; None is all elements of a kind. A
-    term gets it resolved: then `joint_ids` and the others index the entity's tensors.
-    Where all elements are meant, they do so before, too.
+    Names are regular expressions that match in full; None is all elements of a kind.
+    Terms get it resolved, so that `joint_ids` and the like index the entity's tensors.
+    Where all elements are meant, they also do so unresolved.
     """
 
     name: str
@@ -59,7 +59,7 @@ class SceneEntityCfg:
         repr=False,
         compare=False,
     )
-    """Ids and names by kind, once it is resolved."""
+    """Ids and names by kind; empty until it is resolved."""
 
     @property
     def is_resolved(self) -> bool:
@@ -67,11 +67,11 @@ class SceneEntityCfg:
         return bool(self._found)
 
     def resolve(self, scene: SceneEntities) -> SceneEntityCfg:
-        """A copy that knows its ids; a name that matches nothing raises."""
+        """Return a copy with ids; raise for a name that matches nothing."""
         return self.resolve_in(scene[self.name])
 
     def resolve_in(self, entity: Entity) -> SceneEntityCfg:
-        """The same in the entity itself."""
+        """Return a copy with ids in this entity."""
         resolved = dataclasses.replace(self)
         device = worlds_of(entity).device
         for kind, plural in _KINDS.items():
@@ -89,7 +89,7 @@ class SceneEntityCfg:
         return resolved
 
     def on_host(self) -> SceneEntityCfg:
-        """A copy whose ids index NumPy arrays, once it is resolved."""
+        """Return a copy whose ids index NumPy arrays."""
         resolved = dataclasses.replace(self)
         for kind, (ids, names) in self._found.items():
             index: Any = ids.numpy() if isinstance(ids, Tensor) else ids
@@ -153,8 +153,8 @@ class SceneEntityCfg:
 def resolves_entities(function: Callable[Params, Result]) -> Callable[Params, Result]:
     """Resolve entities without ids, so that a term can also be called directly.
 
-    Its first argument is the environment. What a configuration calls has its entities
-    resolved already, once and for all.
+    The first argument of the term is the environment. In calls of a step, entities are
+    resolved already.
     """
     signature = inspect.signature(function)
     defaults = {
@@ -183,9 +183,9 @@ def resolves_entities(function: Callable[Params, Result]) -> Callable[Params, Re
 
 
 def without_resolving(function: Callable[..., Result]) -> Callable[..., Result]:
-    """The function itself, to be called with all its entities resolved.
+    """Return the function below `resolves_entities`, for calls with resolved entities.
 
-    A decorator of a user's around it stays.
+    A user's decorator around it is kept.
     """
     wrapper, inner = getattr(function, "resolving", (None, function))
     return inner if wrapper is function else function
@@ -209,7 +209,7 @@ def exactly_one(
 
 
 def _sensor_columns(entity: Entity, names: Sequence[str]) -> list[int]:
-    """The columns of sensordata of some sensors, in the order of the names."""
+    """Return the columns of sensordata of some sensors, in the order of the names."""
     model = worlds_of(entity).model
     columns: list[int] = []
     for name in names:

@@ -36,27 +36,27 @@ Extras = dict[str, Any]
 class Env(EnvTerms):
     """`num_envs` worlds of one task, stepped together.
 
-    A step: actions, physics, clocks, ends, rewards, commands, events, observations, and
-    resets of what has ended. Every term reads one state, the one after the physics:
-    positions, velocities and joints are of the same instant, and what an event or a
-    reset changed is seen by all that comes after it. Rewards are of the state before a
-    reset; "final_observation" has what was seen then. A world that diverges keeps its
-    state from before, and its episode is terminated.
+    A step runs actions, physics, clocks, terminations, rewards, commands, events,
+    observations, and resets of worlds whose episode has ended, in this order. All terms
+    read the state after the physics, in which positions, velocities and joints belong
+    to the same instant. Changes by an event or a reset are visible to all later terms.
+    Rewards are computed before a reset; "final_observation" has the observations from
+    then. A world that diverges keeps its previous state, and its episode is terminated.
 
     Calls are atomic, as those of Simulation, and include the task's memory: clocks,
-    sums, histories, commands, delays, random streams, `memory(…)`. Random numbers come
-    from a stream for each world, so what happens in a world does not depend on the
-    others, unless a curriculum makes it so.
+    sums, histories, commands, delays, random streams, `memory(…)`. Each world has its
+    random stream, so its course does not depend on other worlds, unless a curriculum
+    couples them.
 
     Args:
         cfg: the task.
         num_envs: the number of worlds.
         engine: "native" or "warp", or a NativeCfg or WarpCfg, as in Simulation.
-        device: where the tensors are; "cuda" needs the warp engine.
-        seed: the seed of all that is random.
-        auto_reset: whether `step` resets worlds whose episode has ended; if not, they
+        device: the device of the tensors; "cuda" needs the warp engine.
+        seed: the seed of all random numbers.
+        auto_reset: True if `step` resets worlds whose episode has ended; else they
             continue until `reset(env_ids=…)` or `step(action, reset_ids=…)`.
-        integrator: how the worlds are stepped, as in Simulation.
+        integrator: the integrator of the physics, as in Simulation.
         first_world: the global id of the first world, as in Simulation.
     """
 
@@ -99,21 +99,21 @@ class Env(EnvTerms):
     ) -> EnvRecorder:
         """Write every step to a file from now on, until `close()`.
 
-        A sample is a step: the observations of each group and the quantities from
-        before it, the action, reward, ends and events; final observations of worlds
-        that were reset. It also holds what is needed to take the steps again.
+        A sample describes one step: the observations of each group and the quantities
+        before it, the action, reward, ends and events, and the final observations of
+        worlds that were reset. The file also holds the inputs of a replay.
 
         Args:
             path: the file, which is replaced.
-            quantities: what else to keep, as in `sim.record`.
+            quantities: further quantities to record, as in `sim.record`.
             fields: raw fields of `sim.data`.
-            worlds: those whose samples are kept; None: all.
-            inputs: whether it holds what a replay needs: snapshots, actions, and what
-                was written between steps (resets by hand, too), of all worlds.
+            worlds: the worlds whose samples are recorded; None: all.
+            inputs: True to record the inputs of a replay: snapshots, actions, and
+                writes between steps (also resets by hand), of all worlds.
             snapshot_every: simulated time between two snapshots [s], from which a
-                replay can begin; None: only the first.
-            task: the task that `cfg` is of, as `tasks.find` takes it, so that
-                `simstate replay` finds it; the settings are kept in any case.
+                replay can start; None: only the first.
+            task: a reference to the task that `cfg` belongs to, as in `tasks.find`, by
+                which `simstate replay` finds it; the settings are always recorded.
         """
         self._begin_call()
         return EnvRecorder(
@@ -125,8 +125,8 @@ class Env(EnvTerms):
     ) -> tuple[Observations, Tensor, Tensor, Tensor, Extras]:
         """Apply an action and advance by `step_dt`; shape (num_envs, action_dim).
 
-        Worlds of `reset_ids` begin an episode instead, without auto_reset: they do not
-        move, their action is ignored, their reward is zero and nothing ends them.
+        Without auto_reset, worlds of `reset_ids` start an episode instead: they do not
+        move, their action is ignored, their reward is zero and no term ends them.
 
         Returns observations by group (as `observations`), reward, terminated and
         truncated (never both in a world), and extras:
@@ -164,9 +164,9 @@ class Env(EnvTerms):
     def _step(
         self, action: Any, renewed: Tensor | None
     ) -> tuple[Observations, Tensor, Tensor, Tensor, Extras]:
-        """The sequence of one step, in which `renewed` worlds are reset at its end.
+        """Take one step, at the end of which the `renewed` worlds are reset.
 
-        It computes with the backend's arrays; tensors go in and out.
+        It computes with the backend's arrays, and returns tensors.
         """
         log = {} if renewed is None else self._end(renewed)
         tensor, copy = self._backend.tensor, self._backend.copy
@@ -191,7 +191,7 @@ class Env(EnvTerms):
         # 5. The world continues: commands for the next step, pushes and the like.
         self.commands.advance(due)
         self.events.interval(self, due)
-        # 6. What all worlds see, whether they have ended or not.
+        # 6. Observations of all worlds, ended or not.
         seen = final = self._groups.observe()
         info, reset_info = self.infos.compute(self.rewards.infos), {}
         result = tensor(reward), tensor(copy(terminated)), tensor(copy(truncated))
@@ -215,9 +215,9 @@ class Env(EnvTerms):
         return seen, *result, extras
 
     def _read_on_host(self, ended: Any) -> dict[str, Tensor]:
-        """The worlds that are due for commands and events, and those that have ended.
+        """Return the worlds due for commands and events, and those that have ended.
 
-        The only time in a step that the host waits for the device.
+        Only here a step makes the host wait for the device.
         """
         masks = self.commands.due(self.step_dt) | self.events.due(self.step_dt)
         masks["ended"], masks["diverged"] = ended, self._newly_diverged
@@ -232,16 +232,16 @@ class Env(EnvTerms):
         env_ids: Ids = None,
         init_states: States | None = None,
     ) -> tuple[Observations, Extras]:
-        """Begin an episode in some worlds, None: all; the others are not touched.
+        """Start an episode in some worlds; None: all. The others are unchanged.
 
         Args:
-            seed: reseeds the random streams of these worlds, and runs their
-                "startup" events again: what follows depends on the seed alone, and on
-                what curricula have changed. A sequence has the seed of each of these
-                worlds; world i of one seed has the NumPy stream of `seed + i`.
+            seed: reseeds the random streams of these worlds, and runs their "startup"
+                events again: the rest depends only on the seed and on changes by
+                curricula. A sequence has a seed for each of these worlds; with one seed
+                for all, world i has the NumPy stream of `seed + i`.
             env_ids: the worlds.
             init_states: unified states, one for each of these worlds or one for all, as
-                in `sim.set_states`; they go on top of what the events have done.
+                in `sim.set_states`; they are written after the events.
 
         Returns the observations of all worlds, and extras with "log" and "info".
         """
@@ -252,7 +252,7 @@ class Env(EnvTerms):
         if not rows.count:
             return self.observations, {"log": {}, "info": {}}
         ids = rows.tensor(self.device).clone()
-        if init_states is not None:  # while nothing has changed yet
+        if init_states is not None:  # before anything is changed
             check_states(self.sim, init_states, rows)
         with OneTorchThread():
             return self._ledger.run(
@@ -274,7 +274,7 @@ class Env(EnvTerms):
         return self.observations, {"log": log, "info": self.infos.compute({})}
 
     def _seed(self, seed: int | Sequence[int], ids: Tensor) -> None:
-        """Start the random streams of these worlds again."""
+        """Reseed the random streams of these worlds."""
         if isinstance(seed, int):
             self.rng.seed(seed, ids)
         else:
@@ -293,11 +293,10 @@ class Env(EnvTerms):
         worlds: int | None = None,
         playing: bool = True,
     ) -> Viewer:
-        """Show the worlds in a browser, as `sim.view` does, with the task's numbers.
+        """Show the worlds in a browser, as `sim.view` does, with the task's values.
 
         `viewer.run()` steps the task with the policy `act(observations)`; without one,
-        actions are what sliders say. A loop of your own calls `viewer.sync()` after
-        each step.
+        sliders set the actions. Your own loop calls `viewer.sync()` after each step.
         """
         course = TaskCourse(self, act)
         return start_viewer(course, host, port, token, worlds, playing)
@@ -305,8 +304,7 @@ class Env(EnvTerms):
     def _advance(self, action: Any, moving: Tensor | None) -> None:
         """Advance by the physics steps of one environment step.
 
-        Where an action acts in every substep, the host looks after each of them whether
-        a world has diverged.
+        Where an action acts in every substep, divergence is checked after each of them.
         """
         decimation = self.cfg.decimation
         acting = self.actions.acting
@@ -320,7 +318,7 @@ class Env(EnvTerms):
             self.sim.step(1, moving)
 
     def _begin(self, env_ids: Tensor, init_states: States | None = None) -> None:
-        """Reset these worlds and observe them; the others are not touched."""
+        """Reset these worlds and observe them; the others are unchanged."""
         self.sim.reset(env_ids)
         self._ledger.reset(worlds_of(self.sim).select(env_ids), ("env",))
         for term in self.terms:

@@ -37,20 +37,19 @@ REDUCTIONS: tuple[Reduction, ...] = ("last", "mean", "max", "sum")
 
 @dataclass(kw_only=True)
 class SymmetryCfg:
-    """Which mirror image a task has; a learner uses it by `TrainCfg.symmetric`."""
+    """Mirror image of a task, which a learner uses with `TrainCfg.symmetric`."""
 
     normal: Literal["x", "y", "z"] = "y"
-    """Normal of the plane of symmetry through the root links, which are their own
-    mirror images."""
+    """Normal of the plane of symmetry, which contains the root links."""
     joints: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Pairs of joints of the robots that geometry does not give; {"left": "-right"} if
-    their positions have opposite signs."""
+    """Pairs of the robots' joints that do not follow from geometry; {"left": "-right"}
+    if their positions have opposite signs."""
     phase_shift: float | None = None
-    """Share of a period by which a mirrored gait is later: 0.5 where left and right
-    take turns, 0 where they move together; None: not declared."""
+    """Delay of a mirrored gait as a fraction of the period: 0.5 if left and right
+    alternate, 0 if they move together; None: not declared."""
 
     def check(self) -> None:
-        """Raise unless every setting is one of those that there are."""
+        """Raise unless every setting is valid."""
         one_of("symmetry.normal", self.normal, ("x", "y", "z"))
         instance_of("symmetry.joints", self.joints, Mapping)
         all_of("symmetry.joints", [*self.joints, *self.joints.values()], str)
@@ -66,8 +65,8 @@ class SymmetryCfg:
 class TermCfg:
     """A function `(env, **params)` and its parameters.
 
-    A parameter that is a SceneEntityCfg is resolved to ids once, and so is a default
-    value of the function that is one.
+    Parameters of type SceneEntityCfg, also as defaults of the function, are resolved to
+    ids once.
     """
 
     func: TermFunction
@@ -80,38 +79,37 @@ class TermCfg:
 
 @dataclass
 class ObservationTermCfg(TermCfg):
-    """A function that returns (num_envs, k) numbers, and what is done with them.
+    """A function that returns (num_envs, k) numbers, and their processing.
 
-    In this order: noise, clip, scale, delay, history. It may also return an array of
-    more dimensions and any dtype, such as a picture (num_envs, H, W, C) of uint8:
-    integers stay integers, rounded and limited to their range, unless there is a scale.
+    The order is noise, clip, scale, delay, history. It may also return an array of more
+    dimensions and any dtype, such as a picture (num_envs, H, W, C) of uint8. Without a
+    scale, integers are processed to integers, rounded and clipped to their range.
     """
 
     noise: ObservationNoise | None = field(default=None, kw_only=True)
     clip: tuple[float, float] | None = field(default=None, kw_only=True)
     """Minimum and maximum, before scaling; None: not clipped."""
     scale: float | tuple[float, ...] | None = field(default=None, kw_only=True)
-    """One factor, or one for each number; for each channel of a picture."""
+    """One factor, or a tuple with one for each column or channel of a picture."""
     delay: int | tuple[int, int] = field(default=0, kw_only=True)
-    """Environment steps by which it comes late; of a range each world draws its own at
-    reset, both ends included."""
+    """Delay in environment steps; from a range (minimum, maximum), each world draws its
+    delay at reset, both ends included."""
     history: int = field(default=1, kw_only=True)
-    """Number of past values, oldest first, side by side along the last axis: a picture
-    has their channels. A reset fills them with the first value."""
+    """Number of the latest values, concatenated along the last axis, oldest first. A
+    reset fills them with the first value."""
 
 
 @dataclass
 class ObservationGroupCfg:
-    """Terms that are put side by side into one tensor, in their order.
+    """Terms that are concatenated into one tensor, in their order.
 
-    Columns fit together, and so do pictures of one dtype, height and width: their
-    channels are put side by side. A group of other terms is a dictionary of tensors by
-    the names of the terms.
+    Columns are concatenated, and so are the channels of pictures of one dtype, height
+    and width. A group of other terms is a dictionary of tensors by name of the term.
     """
 
     terms: dict[str, ObservationTermCfg]
     noise: bool = True
-    """False gives the terms without their noise, as to a critic."""
+    """False leaves out the noise of the terms, as for a critic."""
 
 
 @dataclass
@@ -119,12 +117,12 @@ class RewardTermCfg(TermCfg):
     """A function that returns (num_envs,) rewards per second, and their weight."""
 
     weight: float = field(kw_only=True)
-    """Factor of what the function returns; negative for what is unwanted."""
+    """Factor of the function's value; negative for a penalty."""
 
 
 @dataclass
 class TerminationTermCfg(TermCfg):
-    """A function that returns (num_envs,) booleans: which worlds have ended."""
+    """A function that returns (num_envs,) booleans, True in worlds that have ended."""
 
     time_out: bool = field(default=False, kw_only=True)
     """Truncate the episode instead of terminating it: the task could have continued."""
@@ -150,8 +148,8 @@ class MetricTermCfg(TermCfg):
     """
 
     reduction: Reduction = field(default="mean", kw_only=True)
-    """Which of the episode's values is reported: the last, the mean over its steps, the
-    largest, or their sum."""
+    """Reported value of an episode: the last one, the mean over its steps, the maximum,
+    or the sum."""
 
 
 @dataclass
@@ -164,7 +162,7 @@ class EventTermCfg(TermCfg):
     """
 
     mode: EventMode = field(kw_only=True)
-    """When it happens: "startup", "reset", "interval" or "step"."""
+    """Time of the event: "startup", "reset", "interval" or "step"."""
     interval_s: tuple[float, float] | None = field(default=None, kw_only=True)
     """Range of the time between two "interval" events of a world [s]."""
     shared: bool = field(default=False, kw_only=True)
@@ -174,16 +172,16 @@ class EventTermCfg(TermCfg):
 
 @dataclass
 class CurriculumTermCfg(TermCfg):
-    """A function `(env, env_ids, **params)` that runs for worlds that are to be reset.
+    """A function `(env, env_ids, **params)` that runs for worlds about to be reset.
 
     It may change the environment, and returns a number for the log, a dictionary of
-    them by name, or None.
+    numbers by name, or None.
     """
 
 
 @dataclass(kw_only=True)
 class EnvCfg:
-    """A task: the scene, and the terms that make an environment of it."""
+    """A task: its scene and its terms."""
 
     scene: SceneCfg
     decimation: int
@@ -191,7 +189,7 @@ class EnvCfg:
     episode_length_s: float
     """Time after which `terminations.time_out` ends an episode [s]."""
     observations: dict[str, ObservationGroupCfg]
-    """Groups by name: "policy", and "critic" if it sees more."""
+    """Groups by name: "policy", and "critic" if its observations differ."""
     actions: Mapping[str, ActionCfg]
     rewards: dict[str, RewardTermCfg]
     terminations: dict[str, TerminationTermCfg]
@@ -203,17 +201,17 @@ class EnvCfg:
     )
     reward: TermCfg | None = None
     """Instead of `rewards`: one function that returns the reward of a step, shape
-    (num_envs,), neither weighted nor multiplied by the time step; or a pair of that and
+    (num_envs,), neither weighted nor multiplied by the time step; or a tuple of it and
     a dictionary of its parts, which become infos."""
     info: TermCfg | None = None
     """A function that returns a dictionary of infos, (num_envs, …) each, after a step
-    and after a reset; None: there are none."""
+    and after a reset; None: no infos."""
     symmetry: SymmetryCfg = field(default_factory=SymmetryCfg)
     """The mirror image of the task, for `TrainCfg.symmetric`."""
     dtype: Literal["float32", "float64"] = "float32"
     """The dtype of observations, rewards and actions."""
     is_finite_horizon: bool = False
-    """True if the time limit belongs to the task: a learner does not look beyond it."""
+    """True if the time limit is part of the task: learners do not bootstrap there."""
     divergence_dump_dir: str | Path | None = None
     """A folder for snapshots of worlds that diverge; None: none are written."""
     max_divergence_dumps: int = 10
@@ -233,7 +231,7 @@ _KINDS: dict[str, type] = {
 
 
 def check_cfg(cfg: object) -> None:
-    """Raise unless the configuration makes sense without looking at the scene."""
+    """Raise unless the configuration is valid, apart from its scene."""
     if not isinstance(cfg, EnvCfg):
         raise InvalidInputError(
             f"An Env needs an EnvCfg, got {type(cfg).__name__}: "
@@ -250,8 +248,8 @@ def check_cfg(cfg: object) -> None:
             instance_of(f"EnvCfg.{part}", getattr(cfg, part), TermCfg)
     if cfg.reward is not None and cfg.rewards:
         raise InvalidInputError(
-            "EnvCfg.reward is the whole reward, so that `rewards` must be empty; it "
-            f"has {', '.join(cfg.rewards)}.",
+            "EnvCfg.reward is the complete reward, so `rewards` must be empty; it has "
+            f"{', '.join(cfg.rewards)}.",
             name="rewards",
         )
     instance_of("EnvCfg.symmetry", cfg.symmetry, SymmetryCfg)

@@ -1,4 +1,4 @@
-"""EnvTerms: the terms of a task, resolved in its worlds, and what they report."""
+"""EnvTerms: the terms of a task, resolved in its worlds, and their reports."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class EnvTerms(EnvWorlds):
         """Resolve every term of the configuration."""
         env, cfg = cast("Env", self), self.cfg
         self.actions = ActionTerms(env, cfg.actions)
-        """The action terms by name; an action has their columns side by side."""
+        """The action terms by name; the columns of an action are in their order."""
         self.action = self.actions.last
         """The last action as it was given, zero after a reset; float32."""
         self.previous_action = self.actions.previous
@@ -63,9 +63,9 @@ class EnvTerms(EnvWorlds):
         )
         """The reward terms: weights, and sums over the episode."""
         self.infos = InfoTerms(env, cfg.info, observations)
-        """The function that gives infos."""
+        """The function that returns infos."""
         self.ends = EpisodeEnd(env, cfg.terminations, terminations)
-        """The termination terms, and which of them ended what."""
+        """The termination terms, and the worlds that each has ended."""
         self.metrics = Metrics(env, cfg.metrics, rewards)
         """The metric terms, and their values in the episode."""
         self.events = EventSchedule(env, cfg.events, events)
@@ -76,7 +76,7 @@ class EnvTerms(EnvWorlds):
             cfg.max_divergence_dumps,
             1 if self.actions.acting else cfg.decimation,
         )
-        """Worlds that diverged: how many, and their snapshots."""
+        """Number of worlds that diverged, and their snapshots."""
         self._curricula = [
             Term("curriculum", name, term, curricula, env, leading=2)
             for name, term in cfg.curricula.items()
@@ -87,7 +87,7 @@ class EnvTerms(EnvWorlds):
         self._newly_diverged = self._backend.array(self.sim.divergence.new)
 
     def _describe_observations(self) -> None:
-        """State what each group holds, which its first observation has shown."""
+        """Describe each group by its first observation."""
         parts = self._groups.parts
         self.observation_specs = self._groups.specs()
         """Shape, dtype and bounds of each group, or by term where it is a dictionary;
@@ -134,8 +134,8 @@ class EnvTerms(EnvWorlds):
     def observations(self) -> Observations:
         """A copy of the latest observations by group.
 
-        A group is a tensor, (num_envs, k) in the environment's dtype or an array such
-        as a picture; where its terms do not fit together, a dictionary of tensors.
+        A group is a tensor: (num_envs, k) in the environment's dtype, or an array such
+        as a picture. If its terms have different kinds, it is a dictionary of tensors.
         """
         self._recover()
         return self._groups.latest()
@@ -158,7 +158,7 @@ class EnvTerms(EnvWorlds):
 
     @property
     def truncated(self) -> Tensor:
-        """Worlds whose time was up in the last step; bool, (num_envs,)."""
+        """Worlds whose episode was truncated in the last step; bool, (num_envs,)."""
         self._recover()
         return self.ends.truncated
 
@@ -181,10 +181,10 @@ class EnvTerms(EnvWorlds):
         return found
 
     def snapshot(self, env_ids: Ids = None) -> Snapshot:
-        """Return everything that worlds need to continue exactly as they would have.
+        """Return the complete state of worlds, from which they continue exactly.
 
-        The simulation's slots and the environment's: clocks, commands, sums, histories,
-        random streams, what terms remember, and what curricula have changed.
+        It has the slots of the simulation and of the environment: clocks, commands,
+        sums, histories, random streams, memory of terms, and changes by curricula.
         """
         self._begin_call()
         rows = worlds_of(self.sim).select(env_ids)
@@ -194,8 +194,8 @@ class EnvTerms(EnvWorlds):
     def restore(self, snapshot: Snapshot, env_ids: Ids = None) -> None:
         """Restore worlds from a snapshot; one world's fits all.
 
-        All of it is checked before anything is written. What worlds have in common
-        (curricula, counters) is restored together with all of them.
+        All of it is checked before anything is written. Values that worlds share
+        (curricula, counters) are restored only together with all worlds.
         """
         self._begin_call()
         rows = worlds_of(self.sim).select(env_ids)
@@ -208,7 +208,7 @@ class EnvTerms(EnvWorlds):
         return [*(f"{kind}/{n}" for kind, n in parts), *(t.scope for t in self.terms)]
 
     def _end(self, env_ids: Tensor) -> dict[str, Any]:
-        """The log of the episodes that end in these worlds, where one had begun."""
+        """Return the log of these worlds' episodes that took a step, which end."""
         env_ids = env_ids[self._episode_length[env_ids] > 0]
         log: dict[str, Any] = {}
         if not env_ids.numel():

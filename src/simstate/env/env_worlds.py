@@ -35,8 +35,8 @@ _COUNTS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 class EnvWorlds:
     """Configuration and memory of an environment, apart from its terms and its step.
 
-    All of it is in the ledger of its simulation. A tensor that is put on it as an
-    attribute would be in no snapshot, and is refused.
+    All of it is in the ledger of its simulation. A new attribute that is a tensor would
+    be in no snapshot, and is refused; so is a number that a term keeps as one.
     """
 
     def __init__(
@@ -76,13 +76,13 @@ class EnvWorlds:
         self._ledger = worlds_of(self.sim).ledger
         self._recorders: tuple[EnvRecorder, ...] = ()
         self.rng: WorldRandom = self.sim.rng
-        """The worlds' random numbers, a stream for each; terms draw from it."""
+        """Random numbers for terms, from the stream of each world."""
         self.num_envs = self.sim.num_envs
         self.device = self.sim.device
         self.step_dt = self.sim.timestep * cfg.decimation
-        """The time of one environment step [s]."""
+        """Duration of an environment step [s]."""
         self.max_episode_length = round(cfg.episode_length_s / self.step_dt)
-        """The environment steps of a full episode."""
+        """Number of environment steps in a full episode."""
         self.dtype: torch.dtype = getattr(torch, cfg.dtype)
         """The dtype of observations, rewards and actions."""
         is_host = worlds_of(self.sim).engine.state_is_live
@@ -96,7 +96,7 @@ class EnvWorlds:
         with torch.inference_mode(False):  # they are written to later on
             self._make_clocks(first_world)
         self._view: Any = HostView(self) if is_host else self
-        """The environment as terms that are marked with `either` read it."""
+        """First argument of terms that are marked with `either`."""
 
     def _make_clocks(self, first_world: int) -> None:
         """Create the environment's memory of each world."""
@@ -132,7 +132,7 @@ class EnvWorlds:
             return
         if isinstance(mine.get(name), Tensor):
             raise InvalidInputError(
-                f"env.{name} is a slot, whose memory stays: write into it with "
+                f"env.{name} is a slot and cannot be replaced: write into it with "
                 f"env.{name}[:] = ….",
                 name=name,
             )
@@ -155,26 +155,25 @@ class EnvWorlds:
         axes: str = "",
         shared: bool = False,
     ) -> Tensor:
-        """Numbers of your own for each world, live; shape (num_envs, *shape).
+        """Return memory of your own for each world; live, shape (num_envs, *shape).
 
-        The only place to keep what a term remembers: they are reset with their world,
-        in every snapshot and checkpoint, and undone with an interrupted step. A second
-        call with the same name gives the same tensor. Within a term the name is the
-        term's own, so that two terms do not share by accident; those that should
-        share use `env.sim.memory`.
+        A term keeps all its state here: it is reset with its world, saved in every
+        snapshot and checkpoint, and rolled back with an interrupted step. A second call
+        with the same name returns the same tensor. Within a term, names are local to
+        the term; terms that share memory use `env.sim.memory`.
 
         Args:
-            name: what it is called in snapshots.
-            shape: of one world's numbers.
-            dtype: what they are.
-            reset: what a reset writes, and what they start with: a number, one row, a
-                row for each world, a function of the ids that are reset (then they
-                start with 0); None: they keep their values.
-            unit: for those who read a snapshot.
-            axes: the same.
-            shared: whether all worlds have it in common: a level, a counter. Its shape
-                is then `shape`, on the host; it starts with `reset`, which no reset
-                writes, and is restored together with all worlds.
+            name: the name in snapshots.
+            shape: the shape of one world's values.
+            dtype: the dtype.
+            reset: the initial values, which a reset writes: a number, one row, a row
+                for each world, or a function of the ids that are reset (the initial
+                values are then 0); None: a reset keeps the values, initially 0.
+            unit: the unit, for readers of a snapshot.
+            axes: the axes, for readers of a snapshot.
+            shared: True for one value of all worlds, such as a level or a counter. Its
+                shape is then `shape`, on the host; its initial value is `reset`, which
+                no reset writes, and it is restored only together with all worlds.
         """
         return user_memory(
             self._ledger, "env", f"env/{self._ledger.scope or 'memory'}", name, shape,
@@ -222,17 +221,17 @@ class EnvWorlds:
         self._episode_length.copy_(steps)
 
     def phase(self, period_s: float) -> Tensor:
-        """Return the share of a period that is over, in [0, 1); float64, (num_envs,).
+        """Return the phase of a clock that starts with the episode; (num_envs,).
 
-        The clock runs with the episode.
+        It is the elapsed fraction of the period, in [0, 1); float64.
         """
         return phase(self, period_s)
 
     def close(self) -> None:
-        """Nothing is open: worlds are memory, which goes with the environment."""
+        """Do nothing: an environment has no resources to release."""
 
     def _begin_call(self) -> None:
-        """Undo what an interrupted call has left half done."""
+        """Roll back an interrupted call; raise if a term calls the environment."""
         self._backend.forget()
         self._recover()
         if self._ledger.open:
@@ -264,7 +263,7 @@ class EnvWorlds:
             self._ledger.calls.recover()
 
     def _others(self, env_ids: Tensor | None) -> Tensor | None:
-        """Return the worlds but for these; None: all."""
+        """Return the worlds other than these; None: all."""
         if env_ids is None:
             return None
         return self.all_ids[torch.isin(self.all_ids, env_ids, invert=True)]
@@ -278,7 +277,7 @@ class EnvWorlds:
             return None
         if self.auto_reset:
             raise InvalidInputError(
-                "reset_ids is for an Env made with auto_reset=False: this one resets "
+                "reset_ids needs an Env created with auto_reset=False: this one resets "
                 "its worlds itself. Nothing was done.",
                 name="reset_ids",
             )
@@ -297,9 +296,9 @@ def check_lengths(steps: Tensor, num_envs: int) -> None:
 
 
 class TerrainPlaces:
-    """A level and a column for each world, which curricula may change.
+    """Level and column of each world on the terrain, which curricula may change.
 
-    Worlds begin on the levels in turn, and stay in their column.
+    Initially, worlds are distributed over columns, then levels.
     """
 
     def __init__(
@@ -311,7 +310,7 @@ class TerrainPlaces:
         self.column = _slot(ledger, "column", ids % cfg.columns)
         """The column of each world; int64, shape (num_envs,)."""
         self.level = _slot(ledger, "level", ids // cfg.columns % cfg.levels)
-        """The level of each world, 0 the easiest; int64, shape (num_envs,)."""
+        """The level of each world, 0 is the easiest; int64, shape (num_envs,)."""
         self._origins = torch.as_tensor(
             self.terrain.origins, dtype=dtype, device=ledger.device
         )

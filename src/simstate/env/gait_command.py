@@ -1,4 +1,4 @@
-"""Gaits: when each foot is to stand, by a clock of each world."""
+"""Gaits: stance and swing of each foot, by a clock in each world."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ TROT = (0.0, 0.5, 0.5, 0.0)
 
 @dataclass(kw_only=True)
 class GaitCommandCfg(CommandCfg):
-    """A gait, its frequency and the share of a stride that a foot stands."""
+    """A gait, its frequency, and its duty: the fraction of a stride in stance."""
 
     ranges = (*CommandCfg.ranges, "frequency", "duty")
     sensor_name: str
     """The contact sensor of the feet."""
     gaits: Gaits = field(default_factory=lambda: {"trot": TROT})
-    """By name, for each foot the share of a stride by which it is ahead of the clock,
-    in the order of the sensor's elements. Each draw takes one of them."""
+    """By name: for each foot, in the order of the sensor's elements, its lead over the
+    clock as a fraction of a stride. Each draw takes one gait."""
     frequency: Range = (1.5, 3.0)
     """Strides a second [Hz]."""
     duty: Range = (0.5, 0.5)
-    """The share of a stride that each foot stands."""
+    """Fraction of a stride in which each foot stands."""
 
     def make(self, name: str, env: Env) -> GaitCommand:
         """Return the term, in the environment's scene."""
@@ -47,7 +47,7 @@ class GaitCommandCfg(CommandCfg):
 class GaitCommand(Command):
     """Frequency [Hz], duty, and the sine and cosine of each foot's phase.
 
-    A foot is to stand while its phase, in [0, 1), is below the duty, then to swing.
+    A foot stands while its phase, in [0, 1), is below the duty, then swings.
     """
 
     offset_contracts = (PURE,)
@@ -62,7 +62,7 @@ class GaitCommand(Command):
         super().__init__(name, cfg, env)
         self.cfg = cfg
         self.clock = self._memory("clock")
-        """The share of the present stride that is over, in [0, 1); (num_envs,)."""
+        """Elapsed fraction of the current stride, in [0, 1); (num_envs,)."""
         self.gait = self._memory("gait", dtype=torch.int64)
         """Index of the commanded gait; (num_envs,)."""
         self._ahead = torch.tensor(
@@ -71,25 +71,25 @@ class GaitCommand(Command):
 
     @property
     def phase(self) -> Tensor:
-        """The share of its stride that is over, for each foot; (num_envs, feet)."""
+        """Elapsed fraction of the stride of each foot; (num_envs, feet)."""
         return (self.clock[:, None] + self._ahead[self.gait]) % 1.0
 
     @property
     def stance(self) -> Tensor:
-        """True for each foot that is to stand; bool, shape (num_envs, feet)."""
+        """True for each foot that the gait has in stance; bool, (num_envs, feet)."""
         return self.phase < self.command[:, 1:2]
 
     @property
     def offset(self) -> Tensor:
-        """1 where a foot stands and should swing, or vice versa; (num_envs, feet)."""
+        """1 where stance and contact of a foot differ, else 0; (num_envs, feet)."""
         return (self.stance != self._feet.found) * 1.0
 
     def error(self) -> Tensor:
-        """The share of the feet that do not what they should; shape (num_envs,)."""
+        """Return the fraction of the feet that differ from the gait; (num_envs,)."""
         return self.offset.mean(-1)
 
     def due(self, dt: float) -> Tensor:
-        """Advance time and strides [s]; return the worlds that are due; (num_envs,)."""
+        """Advance time and strides [s]; return the mask of due worlds; (num_envs,)."""
         self.clock[:] = (self.clock + self.command[:, 0] * dt) % 1.0
         return super().due(dt)
 
@@ -101,7 +101,7 @@ class GaitCommand(Command):
         self.gait[env_ids] = drawn[:, 2].to(torch.int64).clamp(max=count - 1)
 
     def reset(self, env_ids: Tensor) -> None:
-        """Begin an episode in these worlds, anywhere in a stride."""
+        """Start an episode in these worlds, at a random time of a stride."""
         self.clock[env_ids] = self._uniform(env_ids, (0.0, 1.0))[:, 0]
         super().reset(env_ids)
 

@@ -1,4 +1,4 @@
-"""Observation groups: terms side by side, or by name where they do not fit together."""
+"""Observation groups: terms concatenated, or by name if their shapes do not fit."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def nested(values: Mapping[str, Any], like: Mapping[str, Any]) -> dict[str, Any]
 
 
 class ObservationGroups:
-    """The observation groups of an environment, and what they saw last.
+    """The observation groups of an environment, and their latest observations.
 
-    Each function is called once for all groups that have it.
+    A function that several groups have is called once for all of them.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class ObservationGroups:
         ]
         """Index of the value of each group's terms among those of the plan."""
         self._may_change: tuple[int, list[str]] = (0, [])
-        """Number of slots, and the slots that terms may change."""
+        """Number of slots, and names of the slots that terms may change."""
         self._latest: dict[str, tuple[Tensor, Any]] = {}
         """Last observation of each part, live: as a tensor and as an array."""
         self._structure: dict[str, dict[str, None] | None] = {}
-        """Terms of groups that are dictionaries, None of others, by group."""
+        """By group: its terms if it is a dictionary, else None."""
 
     @property
     def parts(self) -> dict[str, Columns | Arrays]:
@@ -89,7 +89,7 @@ class ObservationGroups:
         return {part.name: part for group in self.groups for part in group.parts}
 
     def latest(self) -> Observations:
-        """Return a copy of what was seen last, by group."""
+        """Return a copy of the latest observations, by group."""
         seen = {name: slot.clone() for name, (slot, _) in self._latest.items()}
         return nested(seen, self._structure)
 
@@ -99,9 +99,9 @@ class ObservationGroups:
         return nested(specs, self._structure)
 
     def observe(self, env_ids: Tensor | None = None) -> Observations:
-        """Return the observations by group; `env_ids` start an episode.
+        """Return the observations by group, and keep them as the latest.
 
-        It is kept as the latest.
+        `env_ids` are the worlds that start an episode; None: a step of all worlds.
         """
         kept = {} if env_ids is None else self._others_memory()
         found, seen = self._plan.run(), dict[str, Tensor]()
@@ -134,8 +134,8 @@ class ObservationGroups:
     def _others_memory(self) -> dict[str, Tensor]:
         """Return memory that observation terms may change: slots and random streams.
 
-        A term is computed for all of them, also where some have just been reset: then
-        it has looked once more at the others, which must not change what it remembers.
+        A term is computed for all worlds, even if only some were reset. That additional
+        call must not change its memory of the other worlds.
         """
         slots = self._ledger.slots
         if self._may_change[0] != len(slots):
@@ -151,7 +151,7 @@ class ObservationGroups:
 
 
 class ObservationGroup:
-    """The terms of one group: one tensor if they fit together, else one for each."""
+    """The terms of one group: one tensor if their shapes fit, else one for each."""
 
     def __init__(
         self, env: Env, name: str, cfg: ObservationGroupCfg, shipped: ModuleType
@@ -170,14 +170,14 @@ class ObservationGroup:
         self._env = env
 
     def keys(self) -> dict[str, None] | None:
-        """Return the names of its terms, if they do not fit into one tensor."""
+        """Return the names of its terms if it is a dictionary, else None."""
         return {part.key: None for part in self.parts} if self.parts[0].key else None
 
     def divided(self, found: Sequence[Any]) -> list[Columns | Arrays]:
-        """Return its parts; the first values of its terms decide which ones there are.
+        """Return its parts, which the first values of its terms determine.
 
-        Columns are put side by side, and so are arrays of one dtype that differ in
-        their last axis only.
+        Columns are concatenated, and so are arrays of one dtype whose shapes differ
+        only in the last axis.
         """
         if self.parts:
             return self.parts
@@ -198,7 +198,7 @@ class ObservationGroup:
 
 
 class _Part:
-    """One tensor of a group: terms side by side along its last axis.
+    """One tensor of a group: terms concatenated along the last axis.
 
     Args:
         env: the environment.
@@ -257,12 +257,12 @@ class _Part:
 
 
 class Arrays(_Part):
-    """Arrays of one dtype side by side along their last axis, such as pictures."""
+    """Arrays of one dtype, such as pictures, concatenated along the last axis."""
 
     def compute(self, found: Sequence[Any], env_ids: Tensor | None) -> Any:
-        """Return the observations of what its terms have returned; shape (n, …).
+        """Return the observations for the values of its terms; shape (n, …).
 
-        Of all worlds, or of `env_ids`, which have just been reset.
+        They belong to all worlds, or to `env_ids`, which have just been reset.
         """
         each = [
             term.observed(value, env_ids)
@@ -275,14 +275,14 @@ class Arrays(_Part):
 
 
 class Columns(_Part):
-    """Columns of terms side by side; shape (n, k)."""
+    """Columns of terms, concatenated; shape (n, k)."""
 
     @cached_property
     def _blocks(self) -> list[ColumnBlock]:
-        """Adjacent terms whose processing depends on the column only are one block.
+        """Blocks of adjacent terms that are processed together.
 
-        A few calls do it for all of them, and worlds draw the same numbers as term by
-        term.
+        Their processing depends only on the column. The draws are those of single
+        terms.
         """
         blocks: list[dict[int, ObservationTerm]] = []
         is_open = False
@@ -295,9 +295,9 @@ class Columns(_Part):
         return [ColumnBlock(self._env, block) for block in blocks]
 
     def compute(self, found: Sequence[Any], env_ids: Tensor | None) -> Any:
-        """Return the observations of what its terms have returned; shape (n, k).
+        """Return the observations for the values of its terms; shape (n, k).
 
-        Of all worlds, or of `env_ids`, which have just been reset.
+        They belong to all worlds, or to `env_ids`, which have just been reset.
         """
         values = self._backend.empty((len(found[0]), self._width), self._env.dtype)
         for block in self._blocks:
@@ -317,7 +317,7 @@ class Columns(_Part):
 class ColumnBlock:
     """Adjacent columns of a group, written and processed together.
 
-    Either those of one term, or of terms with at most uniform noise, clip and scale.
+    It has one term, or several with no more than uniform noise, clip and scale.
     """
 
     def __init__(self, env: Env, block: Mapping[int, ObservationTerm]) -> None:
@@ -329,7 +329,7 @@ class ColumnBlock:
         constant = self._backend.constant
         spans, clips, scales = list[Any](), list[Any](), list[Any]()
         self._noisy: list[tuple[slice, slice]] = []
-        """Columns with noise, and where their noise is among the numbers drawn."""
+        """Columns with noise, and the columns of the draws that they get."""
         for term in terms:
             width, first = term.width, term.at.start
             if isinstance(term.noise, UniformNoise):

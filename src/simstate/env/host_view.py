@@ -1,8 +1,8 @@
-"""Views: what terms read of an environment, as arrays or as tensors.
+"""Views: an environment as terms read it, as arrays or as tensors.
 
-On the host a term that is marked with `either` gets `env.host`, where everything has
-the same name as in `env` and is a NumPy array. On a device it gets `env` itself. Its
-formula is written once, in operations that arrays and tensors have in common:
+On the host, a term that is marked with `either` gets `env.host`, which has NumPy arrays
+under the names of `env`. On a device it gets `env` itself. Its formula is written once,
+in operations that arrays and tensors have in common:
 `+ - * / ** %`, comparisons, `& | ~`, `abs(x)`, `.sum(-1)`, `.mean(-1)`, `.any(-1)`,
 `.all(-1)`, `.clip(low, high)`, `.reshape(…)`, indexing, and functions of `env.xp`: exp,
 sqrt, sin, cos, arccos, where, minimum, maximum, stack, concatenate.
@@ -40,21 +40,21 @@ Part = TypeVar("Part")
 def either(term: Marked) -> Marked:
     """Mark a term whose formula works on NumPy arrays as on tensors.
 
-    On the host it then gets `env.host` instead of `env`, which costs a fraction of the
-    time for few worlds. It may be a function, a class term, an action or a command; a
-    class that is derived from a marked one is not marked.
+    On the host it then gets `env.host` instead of `env`, which is several times faster
+    for few worlds. It may be a function, a class term, an action or a command.
+    Subclasses of a marked class are not marked.
     """
     term.either = term  # pyright: ignore[reportFunctionMemberAccess]
     return term
 
 
 def is_either(term: object) -> bool:
-    """Return True for a term that is marked itself, not by what it wraps or extends."""
+    """Return True if a term itself is marked, rather than one it wraps or extends."""
     return getattr(term, "either", None) is term
 
 
 def view_of(env: Any) -> Any:
-    """Return what terms that are marked with `either` read of an environment."""
+    """Return the first argument of terms that are marked with `either`."""
     return env._view
 
 
@@ -62,8 +62,7 @@ class HostView:
     """An environment on the host as NumPy arrays; `env.host`.
 
     `scene[name].data`, `sim.data`, `sim.contacts`, `sim.rays`, `commands`, `action` and
-    the rest have the names that they have in `env`. Arrays cannot be written, apart
-    from those of `memory`.
+    the rest have the names of `env`. Arrays are read-only, except those of `memory`.
     """
 
     xp: Any = np
@@ -105,7 +104,7 @@ class HostView:
 
     @cached_property
     def action(self) -> Any:
-        """The last action as it was given; (num_envs, action_dim)."""
+        """The last action as given; (num_envs, action_dim)."""
         return self._env.action.numpy()
 
     @cached_property
@@ -125,11 +124,11 @@ class HostView:
 
     @cached_property
     def truncated(self) -> Any:
-        """Worlds whose time was up in this step; bool, (num_envs,)."""
+        """Worlds whose episode was truncated in this step; bool, (num_envs,)."""
         return self._env.truncated.numpy()
 
     def memory(self, name: str, *args: Any, **options: Any) -> Any:
-        """Return values of a term for each world, as `env.memory`; may be written."""
+        """Return a term's memory of each world, as `env.memory`; writable."""
         key = (worlds_of(self._env.sim).ledger.scope, name)
         found = self._memory.get(key)
         if found is None or args or options:
@@ -137,11 +136,11 @@ class HostView:
         return found
 
     def phase(self, period_s: float) -> Any:
-        """Return the share of a period that is over, in [0, 1), as `env.phase`."""
+        """Return the elapsed fraction of a period, in [0, 1), as `env.phase`."""
         return phase(self, period_s)
 
     def of(self, value: Any) -> Any:
-        """Return a value as terms on the host see it; others unchanged."""
+        """Return the host's form of a tensor, an entity, …; others unchanged."""
         if isinstance(value, Tensor):
             return value.detach().numpy()
         if isinstance(value, Entity):
@@ -174,7 +173,7 @@ class _ArrayCall:
 
 
 class CommandArrays:
-    """A command whose tensors are read as arrays, its methods' results included."""
+    """A command whose tensors, and results of methods, are read as arrays."""
 
     def __init__(self, command: object) -> None:
         self._command = command
@@ -185,14 +184,14 @@ class CommandArrays:
 
 
 class ByName(dict[str, Any]):
-    """Views of things by name; for an unknown name the things' own error is raised."""
+    """Views of objects by name; an unknown name raises the error of the objects."""
 
-    def __init__(self, things: Mapping[str, Any], views: Mapping[str, Any]) -> None:
+    def __init__(self, objects: Mapping[str, Any], views: Mapping[str, Any]) -> None:
         super().__init__(views)
-        self._things = things
+        self._objects = objects
 
     def __missing__(self, name: str) -> Any:
-        return self._things[name]
+        return self._objects[name]
 
 
 class _HostSimulation:
@@ -211,9 +210,9 @@ class _HostSimulation:
 
 
 def phase(view: Any, period_s: float) -> Any:
-    """Return the share of a period that is over, in [0, 1); float64, (num_envs,).
+    """Return the elapsed fraction of a period, in [0, 1); float64, (num_envs,).
 
-    In float64 with arrays and tensors alike, so that a comparison has one result.
+    Arrays and tensors are both float64, so that comparisons have the same result.
     """
     period = period_s
     if type(period) is not float or not 0.0 < period < math.inf:
@@ -223,10 +222,10 @@ def phase(view: Any, period_s: float) -> Any:
 
 
 def chosen(values: Any, ids: Index) -> Any:
-    """Return some columns of (num_envs, columns, …), row after row in memory.
+    """Return some columns of (num_envs, columns, …), in C order.
 
-    NumPy's `values[:, ids]` is stored column after column for ids that are no slice. A
-    sum over its columns would then add in an order that depends on the number of rows.
+    NumPy's `values[:, ids]` is in Fortran order if ids are not a slice. A sum over its
+    columns would then add in an order that depends on the number of rows.
     """
     if isinstance(ids, slice) or isinstance(values, Tensor):
         return values[:, ids]
@@ -251,8 +250,8 @@ def _array(value: Any) -> Any:
     return value.detach().numpy() if isinstance(value, Tensor) else value
 
 
-def _viewed(things: Mapping[str, Any], view: Callable[[Any], Any]) -> ByName:
-    return ByName(things, {name: view(thing) for name, thing in things.items()})
+def _viewed(objects: Mapping[str, Any], view: Callable[[Any], Any]) -> ByName:
+    return ByName(objects, {name: view(each) for name, each in objects.items()})
 
 
 def _entity(entity: Entity) -> Entity:

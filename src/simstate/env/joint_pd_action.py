@@ -1,7 +1,7 @@
-"""Servos that are computed here, in every physics step: PD with a torque-speed curve.
+"""Servos that Python computes in every physics step: PD with a torque-speed curve.
 
-MuJoCo's own servos (PositionActuatorCfg) are faster and more stable: use these where a
-limit depends on the speed.
+MuJoCo's own servos (PositionActuatorCfg) are faster and more stable: use these only if
+the limit depends on the speed.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class JointPdActionCfg(JointActionCfg):
-    """Position targets [rad or m] for a spring and damper that motors make.
+    """Position targets [rad or m] of a spring and damper that motors emulate.
 
     effort = stiffness·(q* − q) − damping·q̇, computed before every physics step and
-    limited to what a DC motor can give at that speed: from stall_effort at rest down to
-    zero at velocity_limit, in the direction of motion. The joints need motors
-    (MotorActuatorCfg). A step of the environment is `decimation` calls of the engine.
+    limited to the effort of a DC motor at that speed: in the direction of motion, it
+    decreases from stall_effort at rest to zero at velocity_limit. The joints need
+    motors (MotorActuatorCfg). An environment step takes `decimation` engine calls.
     """
 
     stiffness: PerJoint
@@ -38,9 +38,9 @@ class JointPdActionCfg(JointActionCfg):
     effort_limit: PerJoint = math.inf
     """Maximum effort at any speed [N·m or N]."""
     stall_effort: PerJoint = math.inf
-    """Effort that the motor could give at rest [N·m or N]."""
+    """Maximum effort of the motor at rest, without effort_limit [N·m or N]."""
     velocity_limit: PerJoint = math.inf
-    """Speed at which it can drive no further [rad/s or m/s]."""
+    """Speed at which the motor's effort is zero [rad/s or m/s]."""
     use_default_offset: bool = True
     """Measure targets from `default_joint_pos`, with `offset` on top."""
     kind: ClassVar[TargetKind] = "effort"
@@ -84,7 +84,7 @@ class JointPdAction(JointAction):
         return self.limited(wanted - self.damping * velocity, velocity)
 
     def limited(self, effort: Tensor, velocity: Tensor) -> Tensor:
-        """Efforts within what the motors can give at these speeds."""
+        """Return efforts clipped to the motors' limits at these speeds."""
         share = velocity / self.velocity_limit
         most = _product(self.stall_effort, (1.0 - share).clamp(min=0.0))
         least = -_product(self.stall_effort, (1.0 + share).clamp(min=0.0))
@@ -104,5 +104,5 @@ class JointPdAction(JointAction):
 
 
 def _product(limit: Tensor, share: Tensor) -> Tensor:
-    """limit × share, where no limit stays none also at a share of zero."""
+    """Return limit × share, infinite where the limit is, also at a share of zero."""
     return torch.where(limit.isinf(), limit, limit * share)

@@ -1,4 +1,4 @@
-"""Metrics: values of an episode that are reported and not rewarded."""
+"""Metrics: values of an episode that are reported but not rewarded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Metrics:
-    """The metric terms, and what each has reached in the episode so far."""
+    """The metric terms, and their values in the episode so far."""
 
     def __init__(
         self, env: Env, cfgs: dict[str, MetricTermCfg], shipped: ModuleType

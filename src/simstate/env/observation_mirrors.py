@@ -15,7 +15,7 @@ from simstate.env.symmetry import Symmetry
 
 
 def cos_sin(symmetry: Symmetry, asset_cfg: SceneEntityCfg) -> SignedPermutation:
-    """A cosine stays the same, a sine changes with its angle."""
+    """Keep cosines; sines have the sign of their angle."""
     joints = symmetry.joints(asset_cfg)
     return SignedPermutation(
         tuple(2 * k + j for k in joints.index for j in (0, 1)),
@@ -26,7 +26,7 @@ def cos_sin(symmetry: Symmetry, asset_cfg: SceneEntityCfg) -> SignedPermutation:
 def scan(
     symmetry: Symmetry, size: tuple[float, float], spacing: float, **params: object
 ) -> SignedPermutation:
-    """Rows from right to left are mirrored to rows from left to right."""
+    """Reverse each row of points, which goes from right to left."""
     del params
     if symmetry.normal != "y":
         raise InvalidInputError("a scan is mirrored to the left and right only")
@@ -39,7 +39,7 @@ def scan(
 def between_sites(
     symmetry: Symmetry, asset_cfg: SceneEntityCfg, target_cfg: SceneEntityCfg
 ) -> SignedPermutation:
-    """Both sites must be their own mirror images."""
+    """Mirror a vector between two sites that are their own mirror images."""
     for site in (asset_cfg, target_cfg):
         mirror = symmetry.of(site.name)
         mirror.columns_of(site.names_of("site"), mirror.site)
@@ -49,7 +49,7 @@ def between_sites(
 def one_column_sensors(
     symmetry: Symmetry, asset_cfg: SceneEntityCfg, **params: object
 ) -> SignedPermutation:
-    """Touch sensors and the like are those at the mirrored sites."""
+    """Exchange sensors with one column, such as touch, with those of mirrored sites."""
     del params
     mirror = symmetry.of(asset_cfg.name)
     names = asset_cfg.names_of("sensor")
@@ -59,38 +59,38 @@ def one_column_sensors(
 
 
 def contact_forces(symmetry: Symmetry, sensor_name: str) -> SignedPermutation:
-    """Forces on elements are vectors."""
+    """Mirror forces on elements, which are polar vectors."""
     return symmetry.contacts(sensor_name, "N")
 
 
 def momentum(symmetry: Symmetry, **params: object) -> SignedPermutation:
-    """Linear momentum is a polar vector, angular momentum an axial one."""
+    """Mirror linear momentum as a polar vector, angular momentum as an axial one."""
     del params
     return symmetry.vector("kg·m/s").joined(symmetry.vector("kg·m²/s"))
 
 
 def action(symmetry: Symmetry) -> SignedPermutation:
-    """The action's own."""
+    """Return the mirror image of the action."""
     return symmetry.action
 
 
 def command(symmetry: Symmetry, command_name: str) -> SignedPermutation:
-    """The command's own."""
+    """Return the mirror image of the command."""
     return symmetry.env.commands[command_name].mirror(symmetry)
 
 
 def command_offset(symmetry: Symmetry, command_name: str) -> SignedPermutation:
-    """The command's own."""
+    """Return the mirror image of the command's offset."""
     return symmetry.env.commands[command_name].mirror_offset(symmetry)
 
 
 def clock(symmetry: Symmetry, period_s: float) -> SignedPermutation:
-    """Half a period later both have the opposite sign."""
+    """Change the sign of both columns if a mirrored gait is half a period late."""
     del period_s
     shift = symmetry.cfg.phase_shift
     if shift is None:
         raise InvalidInputError(
             "EnvCfg.symmetry does not state the phase_shift of a mirrored gait: 0.5 "
-            "where left and right take turns, 0 where they move together"
+            "if left and right alternate, 0 if they move together"
         )
     return SignedPermutation((0, 1), (1.0 - 4.0 * shift,) * 2)

@@ -1,4 +1,4 @@
-"""Noise: what is added to an observation."""
+"""Noise of observations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ObservationNoise(ABC):
     """Random numbers that are added to an observation, before clip and scale."""
 
     remembers: ClassVar[int] = 0
-    """Number of values that it remembers for each column and world."""
+    """Number of values in its memory for each column and world."""
 
     @abstractmethod
     def draw(self, rng: WorldRandom, rows: Index, columns: int) -> Tensor:
@@ -48,7 +48,7 @@ class NoiseMemory:
 
 @dataclass(frozen=True)
 class UniformNoise(ObservationNoise):
-    """Noise that is spread evenly over [low, high)."""
+    """Uniformly distributed noise in [low, high)."""
 
     low: float
     """Minimum, in the unit of the observation."""
@@ -85,32 +85,32 @@ class GaussianNoise(ObservationNoise):
 class SensorNoise(ObservationNoise):
     """Errors of an IMU or an encoder: white noise, bias, drift, scale, steps, limits.
 
-    measured = limited(stepped((1 + scale) × true + bias + white noise)), in the unit of
-    the observation. Bias and scale are drawn for each column when an episode begins;
-    the bias then wanders about zero as a first-order Gauss-Markov process, in place of
-    which a random walk has `bias_walk`. For a gyro and an accelerometer, density and
-    walk are what data sheets and Allan variances give; an encoder has a resolution.
+    measured = clip(quantise((1 + scale) × true + bias + white noise)), in the unit of
+    the observation. Bias and scale are drawn for each column when an episode starts.
+    The bias then follows a first-order Gauss-Markov process about zero, and a random
+    walk if `bias_walk` is set. Data sheets and Allan variances give density and walk of
+    gyros and accelerometers; an encoder has a resolution.
     """
 
     density: float = 0.0
-    """White noise [unit/√Hz]: its deviation is density / √step_dt."""
+    """White noise [unit/√Hz]: its standard deviation is density / √step_dt."""
     bias_std: float = 0.0
-    """Deviation of the bias [unit]."""
+    """Standard deviation of the bias [unit]."""
     bias_time: float = math.inf
-    """Correlation time of the bias [s]; infinite: it stays for an episode."""
+    """Correlation time of the bias [s]; infinite: constant in an episode."""
     bias_walk: float = 0.0
-    """Random walk of the bias [unit/√s], on top."""
+    """Additional random walk of the bias [unit/√s]."""
     scale_std: float = 0.0
-    """Deviation of the error of scale."""
+    """Standard deviation of the scale error."""
     resolution: float = 0.0
-    """The steps that readings come in [unit]; 0: none."""
+    """Quantisation step of readings [unit]; 0: none."""
     limits: tuple[float, float] | None = None
     """Minimum and maximum reading [unit]."""
 
     remembers: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
-        """Raise unless all of it makes sense."""
+        """Raise unless all settings are valid."""
         names = ("density", "bias_std", "bias_walk", "scale_std", "resolution")
         for name in names:
             number(f"{name} of a SensorNoise", getattr(self, name), at_least=0)

@@ -1,4 +1,4 @@
-"""ObservationTerm: one term of a group, with its noise, delay and history."""
+"""ObservationTerm: a term of a group, with its noise, delay and history."""
 
 # Torch's signature of from_numpy is incomplete.
 # pyright: reportUnknownMemberType=false
@@ -47,11 +47,11 @@ class ObservationSpec(NamedTuple):
 
 
 class ObservationTerm(Term):
-    """One term of a group, and what it remembers for delay and history.
+    """A term of a group, with its memory for noise, delay and history.
 
-    A value of shape (num_envs, k) has k columns, in the environment's dtype. One of
+    A value of shape (num_envs, k) has k columns, in the environment's dtype. A value of
     more dimensions is an array, such as a picture: integers and booleans keep their
-    dtype, unless a `scale` makes them fractions.
+    dtype, unless there is a `scale`.
     """
 
     def __init__(
@@ -74,20 +74,20 @@ class ObservationTerm(Term):
         with written_at(self.place):
             self._check(cfg)
         self.shape: tuple[int, ...] = ()
-        """Shape of what the function returns for a world; (): not called yet."""
+        """Shape of the function's value for one world; (): not called yet."""
         self.width = 0
-        """Length of the last axis of it: columns, channels."""
+        """Length of its last axis: columns or channels."""
         self._source: Any = None
-        """Dtype of what the function returns."""
+        """Dtype of the function's value."""
         self.dtype = env.dtype
-        """Dtype of what is observed."""
+        """Dtype of the observation."""
         self.at = slice(0, 0)
-        """Its part of the last axis of the tensor that it is in."""
+        """Its part of the last axis of the group's tensor."""
         self._memory: dict[str, Tensor] = {}
 
     @property
     def is_array(self) -> bool:
-        """True if it has more axes than that of its columns."""
+        """True if its value has more axes than worlds and columns."""
         return len(self.shape) > 1
 
     @property
@@ -98,7 +98,7 @@ class ObservationTerm(Term):
 
     @property
     def spec(self) -> ObservationSpec:
-        """Shape, dtype and bounds of what is observed."""
+        """Shape, dtype and bounds of the observation of one world."""
         low, high = -math.inf, math.inf
         if not self.dtype.is_floating_point:
             info = None if self.dtype == torch.bool else torch.iinfo(self.dtype)
@@ -110,13 +110,13 @@ class ObservationTerm(Term):
         return ObservationSpec(shape, self.dtype, low, high)
 
     def learn_shape(self, value: Any) -> None:
-        """Take shape and dtype from the first value."""
+        """Store shape and dtype of the first value."""
         self.shape, self._source = tuple(value.shape[1:]), value.dtype
         self.width = self.shape[-1]
         if isinstance(self.scale, tuple) and len(self.scale) != self.width:
             raise self._error(
-                f"has {len(self.scale)} scales for {self.width} numbers: give one for "
-                "each of the last axis, or a single one",
+                f"has {len(self.scale)} scales for {self.width} columns: give one for "
+                "each, or a single one",
                 value,
             )
         if self.is_array:
@@ -125,7 +125,7 @@ class ObservationTerm(Term):
                 self.dtype = source
 
     def place_at(self, first: int) -> int:
-        """Take the last axis from `first` on; return the first that is free then."""
+        """Occupy the last axis from `first` on; return the first free index."""
         self.at = slice(first, first + self.width * self.history)
         return self.at.stop
 
@@ -152,13 +152,13 @@ class ObservationTerm(Term):
         return error
 
     def _tensor(self, value: Any) -> Tensor:
-        """Return an array of the function as a tensor."""
+        """Return the function's value as a tensor."""
         if isinstance(value, Tensor):
             return value
         return torch.from_numpy(value if value.flags.c_contiguous else value.copy())
 
     def observed(self, value: Any, env_ids: Tensor | None) -> Tensor:
-        """Return what is observed of an array of some worlds, in new memory."""
+        """Return the observation for an array of some worlds, in new memory."""
         self.check_shape(value)
         seen = self._tensor(value)
         if self._is_changed or self.history > 1 or self.delay[1] > 0:
@@ -166,7 +166,7 @@ class ObservationTerm(Term):
         return seen.to(self.dtype, copy=True)
 
     def processed(self, value: Tensor, env_ids: Tensor | None) -> Tensor:
-        """Return the value with all that is done to it; (n, …, history · k)."""
+        """Return the processed value; shape (n, …, history · k)."""
         env, restart = self._env, env_ids is not None
         rows = slice(None) if env_ids is None else env_ids
         if self._is_changed:
@@ -191,9 +191,9 @@ class ObservationTerm(Term):
         return self._recalled(rows, value, restart)
 
     def _recalled(self, rows: Any, value: Tensor, restart: bool) -> Tensor:
-        """Record a value, and return the last `history` ones, as late as they come.
+        """Store a value, and return the last `history` values with their delay.
 
-        They are side by side along the last axis, oldest first.
+        They are concatenated along the last axis, oldest first.
         """
         low, high = self.delay
         length = high + self.history
@@ -228,7 +228,7 @@ class ObservationTerm(Term):
         return self._memory[name]
 
     def names(self) -> list[str]:
-        """A readable name for each column; of a history, with its age in steps."""
+        """Return a name for each column; in a history, with the age in steps."""
         names = self.column_names(self.width)
         if len(names) != self.width:
             raise ShapeError(
@@ -294,6 +294,6 @@ def _key(term: Term) -> Hashable:
     key = (term.function, tuple(term.params.items()))
     try:
         hash(key)
-    except TypeError:  # a list or the like: it is not shared
+    except TypeError:  # a list or the like: the value is not shared
         return object()
     return key

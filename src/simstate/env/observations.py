@@ -39,9 +39,9 @@ _XYZ = fixed_columns("x", "y", "z")
 def joint_pos_rel(
     env: Env, asset_cfg: SceneEntityCfg = ROBOT, biased: bool = False
 ) -> Tensor:
-    """Joint positions less their defaults [rad or m]; (num_envs, joints).
+    """Joint positions relative to their defaults [rad or m]; (num_envs, joints).
 
-    `biased`: as the encoders report them.
+    `biased`: True for the positions that the encoders report.
     """
     data = env.scene[asset_cfg.name].data
     position = data.joint_pos_biased if biased else data.joint_pos
@@ -53,7 +53,7 @@ def joint_pos_rel(
 @contract(EntityData.joint_vel)
 @either
 def joint_vel_rel(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
-    """Joint velocities less their defaults [rad/s or m/s]; (num_envs, joints)."""
+    """Joint velocities relative to their defaults [rad/s or m/s]; (num_envs, J)."""
     data = env.scene[asset_cfg.name].data
     return chosen(data.joint_vel - data.default_joint_vel, asset_cfg.joint_ids)
 
@@ -64,7 +64,7 @@ def joint_vel_rel(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 @contract(PURE)
 @either
 def joint_pos_cos_sin(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
-    """Cosine and sine of joint angles, which turn over without a jump; (num_envs, 2J).
+    """Cosine and sine of joint angles, continuous over full turns; (num_envs, 2J).
 
     In pairs, joint by joint.
     """
@@ -124,8 +124,8 @@ def terrain_scan(
     """Height of the root link's origin above points of the terrain [m]; (num_envs, k).
 
     The points are a grid of `size` about the root link that turns with its heading,
-    row by row from the rear right: x forward, y to the left. It reads the heightfield,
-    so it costs little and sees nothing else.
+    row by row from the rear right: x forward, y to the left. It reads only the
+    heightfield, which is fast and ignores other geoms.
     """
     if env.terrain is None:
         raise InvalidInputError("terrain_scan needs a scene with a terrain.")
@@ -160,7 +160,7 @@ def site_pos(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 def site_offset(
     env: Env, asset_cfg: SceneEntityCfg, target_cfg: SceneEntityCfg
 ) -> Tensor:
-    """The way from a site to another one, world axes [m]; (num_envs, 3).
+    """Vector from a site to another one, world axes [m]; (num_envs, 3).
 
     Each of `asset_cfg` and `target_cfg` chooses one site, of any entity.
     """
@@ -172,8 +172,8 @@ def _one_site(env: Env, site: SceneEntityCfg) -> Tensor:
     names = site.names_of("site")
     if len(names) != 1:
         raise InvalidInputError(
-            f"site_offset goes between two sites; of {site.name!r} are chosen "
-            f"{listed(names)}: give site_names one name.",
+            f"site_offset needs one site of {site.name!r}, and site_names matches "
+            f"{listed(names)}: give it one name.",
             name="site_names",
         )
     position = env.scene[site.name].data.site_pos_w
@@ -191,7 +191,7 @@ def _sensor_columns(env: Env, asset_cfg: SceneEntityCfg, **params: object) -> li
 
 
 def _sensor_contracts(env: Env, asset_cfg: SceneEntityCfg) -> list[Contract]:
-    """The sensors' own."""
+    """Return the contracts of the sensors."""
     entity = env.scene[asset_cfg.name]
     parts = [entity.sensor_contract(name) for name in asset_cfg.names_of("sensor")]
     return [Contract(s.unit, s.axes, s.point) for s in parts for _ in range(*s.columns)]
@@ -205,8 +205,8 @@ def _sensor_contracts(env: Env, asset_cfg: SceneEntityCfg) -> list[Contract]:
 def sensors(env: Env, asset_cfg: SceneEntityCfg) -> Tensor:
     """Readings of the model's sensors, MuJoCo's units and axes; (num_envs, k).
 
-    `asset_cfg.sensor_names` chooses them. Touch and force sensors are those of the last
-    dynamics evaluation, as `sim.data.sensordata`.
+    `asset_cfg.sensor_names` chooses them. Touch and force sensors have the values of
+    the last dynamics evaluation, as `sim.data.sensordata`.
     """
     return chosen(env.sim.data.sensordata, asset_cfg.sensor_columns)
 
@@ -217,7 +217,7 @@ def sensors(env: Env, asset_cfg: SceneEntityCfg) -> Tensor:
 @contract(PURE)
 @either
 def contacts(env: Env, asset_cfg: SceneEntityCfg, threshold: float = 1.0) -> Tensor:
-    """1 where a touch sensor feels more than `threshold` [N], else 0; (num_envs, k)."""
+    """1 where a touch sensor reads more than `threshold` [N], else 0; (num_envs, k)."""
     return (sensors(env, asset_cfg) > threshold) * 1.0
 
 
@@ -266,10 +266,10 @@ def _ray_columns(env: Env, sensor_name: str, **params: object) -> list[str]:
 def height_scan(
     env: Env, sensor_name: str, offset: float = 0.0, limit: float = 1.0
 ) -> Tensor:
-    """Height of the body that carries rays above the ground [m]; (num_envs, rays).
+    """Height above the ground of the body that carries rays [m]; (num_envs, rays).
 
-    Less `offset`, the usual height, and within ± `limit`. `sensor_name` is that of
-    rays: `sim.rays`.
+    `offset`, the usual height, is subtracted, and the result clipped to ± `limit`.
+    `sensor_name` is the name of the rays in `sim.rays`.
     """
     return (env.sim.rays[sensor_name].height - offset).clip(-limit, limit)
 
@@ -301,7 +301,7 @@ def _action_columns(env: Env) -> list[str]:
 
 
 def _action_contracts(env: Env) -> list[Contract]:
-    """The action's own."""
+    """Return the contracts of the action."""
     return env.actions.contracts
 
 
@@ -310,7 +310,7 @@ def _action_contracts(env: Env) -> list[Contract]:
 @contract(_action_contracts)
 @either
 def last_action(env: Env) -> Tensor:
-    """The last action as it was given; zero after a reset; (num_envs, action_dim)."""
+    """The last action as given; zero after a reset; (num_envs, action_dim)."""
     return env.action
 
 
@@ -319,12 +319,12 @@ def _command_columns(env: Env, command_name: str) -> list[str]:
 
 
 def _command_contracts(env: Env, command_name: str) -> Sequence[Contract]:
-    """The command's own."""
+    """Return the contracts of the command."""
     return env.commands[command_name].contracts
 
 
 def _offset_contracts(env: Env, command_name: str) -> Sequence[Contract]:
-    """The command's own."""
+    """Return the contracts of the command's offset."""
     return env.commands[command_name].offset_contracts
 
 
@@ -350,7 +350,7 @@ def command_offset(env: Env, command_name: str) -> Tensor:
 @contract(PURE)
 @either
 def phase(env: Env, period_s: float) -> Tensor:
-    """Cosine and sine of a clock that runs with the episode; (num_envs, 2)."""
+    """Cosine and sine of a clock that starts with the episode; (num_envs, 2)."""
     xp, angle = env.xp, env.phase(period_s) * (2.0 * math.pi)
     return xp.stack([xp.cos(angle), xp.sin(angle)], -1)
 
@@ -373,7 +373,7 @@ def camera_grey(env: Env, camera: str) -> Tensor:
 def camera_depth(env: Env, camera: str, far: float | None = None) -> Tensor:
     """Distances along a camera's optical axis [m]; (num_envs, H, W, 1).
 
-    0 where nothing is hit; with `far`, that is `far`, and so is all beyond it.
+    0 where nothing is hit. With `far`, these and longer distances are `far`.
     """
     depth = env.sim.cameras[camera].depth[..., None]
     if far is None:
@@ -383,7 +383,7 @@ def camera_depth(env: Env, camera: str, far: float | None = None) -> Tensor:
 
 @contract(Camera.segmentation)
 def camera_segmentation(env: Env, camera: str) -> Tensor:
-    """Geom that each pixel shows, −1 for none, int32; (num_envs, H, W, 1)."""
+    """Geom id of each pixel, −1 for none, int32; (num_envs, H, W, 1)."""
     return env.sim.cameras[camera].segmentation[..., None].to(torch.int32)
 
 

@@ -1,4 +1,4 @@
-"""Points and poses that a site is to take."""
+"""Commands of points and poses for a site."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PoseFrame: TypeAlias = Literal["world", "root"]
 
 @dataclass(kw_only=True)
 class PointCommandCfg(CommandCfg):
-    """A point that a site is to reach, in world axes."""
+    """Target point of a site, in world axes."""
 
     ranges = (*CommandCfg.ranges, "x", "y", "z")
     site_name: str
@@ -56,7 +56,7 @@ class PointCommand(Command):
 
     @property
     def offset(self) -> Tensor:
-        """The way from the site to the point, world axes [m]; shape (num_envs, 3)."""
+        """Vector from the site to the point, world axes [m]; shape (num_envs, 3)."""
         return self.command - self.entity.data.site_pos_w[:, self.site]
 
     def _draw(self, env_ids: Tensor) -> None:
@@ -79,14 +79,13 @@ class PoseCommandCfg(CommandCfg):
     z: Range
     """Along the third [m]."""
     roll: Range = (0.0, 0.0)
-    """Attitude: turned by yaw, then pitch, then roll, about the turned axes [rad]."""
+    """Attitude: yaw, then pitch, then roll, about the rotated axes [rad]."""
     pitch: Range = (0.0, 0.0)
     """As for roll [rad]."""
     yaw: Range = (0.0, 0.0)
     """As for roll [rad]."""
     frame: PoseFrame = "root"
-    """Whose origin and axes the pose is given in: "root", the root link's, with which
-    it moves, or "world"."""
+    """Frame of the pose: "root", the moving frame of the root link, or "world"."""
 
     def make(self, name: str, env: Env) -> PoseCommand:
         """Return the term, in the environment's scene."""
@@ -113,7 +112,7 @@ class PoseCommand(Command):
         axes = "world" if cfg.frame == "world" else "root link"
         place, attitude = Contract("m", axes, "site"), Contract("1", axes, NO)
         self.contracts = (*3 * [place], *4 * [attitude])
-        self.command[:, 3] = 1.0  # no turn, until one is drawn
+        self.command[:, 3] = 1.0  # the identity until an attitude is drawn
 
     @property
     def pos_w(self) -> Tensor:
@@ -126,7 +125,7 @@ class PoseCommand(Command):
 
     @property
     def quat_w(self) -> Tensor:
-        """The attitude that it is to have, wxyz, site to world; (num_envs, 4)."""
+        """Target attitude of the site, wxyz, site to world; (num_envs, 4)."""
         asked = self.command[:, 3:].to(self.env.sim.dtype)
         if self.cfg.frame == "world":
             return asked
@@ -134,17 +133,17 @@ class PoseCommand(Command):
 
     @property
     def offset(self) -> Tensor:
-        """The way from the site to its place, world axes [m]; (num_envs, 3)."""
+        """Vector from the site to its target, world axes [m]; (num_envs, 3)."""
         return self.pos_w - self.entity.data.site_pos_w[:, self.site]
 
     @property
     def turn(self) -> Tensor:
-        """The turn that is left, world axes [rad]; (num_envs, 3)."""
+        """Remaining rotation vector, world axes [rad]; (num_envs, 3)."""
         now = quaternion.conjugate(self.entity.data.site_quat_w[:, self.site])
         return quaternion.to_rotation_vector(quaternion.multiply(self.quat_w, now))
 
     def turn_error(self) -> Tensor:
-        """Return the angle that is left [rad]; shape (num_envs,)."""
+        """Return the remaining angle [rad]; shape (num_envs,)."""
         return norm(self.turn)[:, 0]
 
     def _draw(self, env_ids: Tensor) -> None:

@@ -1,7 +1,7 @@
 """Reward terms: functions `(env, **params)` that return (num_envs,) rewards per second.
 
-What a step adds to the return is weight × value × env.step_dt, so that a change of the
-time step leaves the return of an episode as it was.
+A step adds weight × value × env.step_dt to the return, so that the return of an episode
+does not depend on the time step.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from simstate.env.env import Env
 
 _TIE = 1e-9
-"""Share of a period by which phases are late, so that a rounding error of either sign
-at the start or end of a stance has the same effect."""
+"""Fraction of a period that is added to phases, so that rounding errors of either sign
+at the start or end of a stance have the same effect."""
 
 
 @either
@@ -38,13 +38,13 @@ def is_terminated(env: Env) -> Tensor:
 
 @either
 def command_error(env: Env, command_name: str) -> Tensor:
-    """Distance of the world from a command, in its own unit; (num_envs,)."""
+    """Error of a command, in its unit; (num_envs,)."""
     return env.commands[command_name].error()
 
 
 @either
 def command_tracked(env: Env, command_name: str, std: float) -> Tensor:
-    """exp(−error²/std²) of a command; 1 where it is met; (num_envs,)."""
+    """exp(−error²/std²) of a command; 1 where there is no error; (num_envs,)."""
     return env.xp.exp(-(env.commands[command_name].error() ** 2) / std**2)
 
 
@@ -56,11 +56,11 @@ def motion_tracked(
     std: float,
     asset_cfg: SceneEntityCfg | None = None,
 ) -> Tensor:
-    """exp(−mean(e²)/std²) of what joints or links miss of a motion; (num_envs,).
+    """exp(−mean(e²)/std²) of the errors of joints or links in a motion; (num_envs,).
 
     `tracked` is "joint_pos" or "joint_vel"; "root_", "anchor_" or "body_" with "pos",
-    "quat" or "height"; "body_lin_vel" or "body_ang_vel". `std` has its unit (angles in
-    rad). `asset_cfg` has the links; None: those of the command.
+    "quat" or "height"; "body_lin_vel" or "body_ang_vel". `std` is in its unit (angles
+    in rad). `asset_cfg` chooses the links; None: those of the command.
     """
     bodies = None if asset_cfg is None else asset_cfg.body_ids
     errors = motion_command(env, command_name).errors(tracked, bodies)
@@ -114,14 +114,14 @@ def ang_vel_xy_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 @resolves_entities
 @either
 def flat_orientation_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
-    """Square of gravity's part along the root link's x and y; (num_envs,)."""
+    """Squared component of gravity in the root link's x-y plane; (num_envs,)."""
     return _squares(env.scene[asset_cfg.name].data.projected_gravity_b[:, :2])
 
 
 @resolves_entities
 @either
 def upright(env: Env, std: float, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
-    """exp(−|g|²/std²) of gravity's part along the root link's x and y; (num_envs,)."""
+    """exp(−|g|²/std²) of gravity's component g in the link's x-y plane; (num_envs,)."""
     return env.xp.exp(-flat_orientation_l2(env, asset_cfg=asset_cfg) / std**2)
 
 
@@ -130,7 +130,7 @@ def upright(env: Env, std: float, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 def base_height_l2(
     env: Env, height: float, asset_cfg: SceneEntityCfg = ROBOT
 ) -> Tensor:
-    """Square of what the root link's height above ground misses [m²]; (num_envs,)."""
+    """Squared error of the root link's height above ground [m²]; (num_envs,)."""
     return (height_above_ground(env, env.scene[asset_cfg.name]) - height) ** 2
 
 
@@ -162,7 +162,10 @@ def sites_close(
 def joint_pos_deviation_l2(
     env: Env, asset_cfg: SceneEntityCfg = ROBOT, target: float | None = None
 ) -> Tensor:
-    """Squares of joint positions less a target, None: their defaults; (num_envs,)."""
+    """Sum of squared distances of joints from a target; (num_envs,).
+
+    Without a `target` [rad or m], from their default positions.
+    """
     data = env.scene[asset_cfg.name].data
     goal = data.default_joint_pos if target is None else target
     return _squares(chosen(data.joint_pos - goal, asset_cfg.joint_ids))
@@ -171,7 +174,7 @@ def joint_pos_deviation_l2(
 @resolves_entities
 @either
 def joint_vel_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
-    """Squares of joint velocities [rad²/s² or m²/s²]; (num_envs,)."""
+    """Sum of squared joint velocities [rad²/s² or m²/s²]; (num_envs,)."""
     data = env.scene[asset_cfg.name].data
     return _squares(chosen(data.joint_vel, asset_cfg.joint_ids))
 
@@ -179,7 +182,7 @@ def joint_vel_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 @resolves_entities
 @either
 def joint_acc_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
-    """Squares of joint accelerations in the last evaluation; (num_envs,)."""
+    """Sum of squared joint accelerations, last evaluation; (num_envs,)."""
     data = env.scene[asset_cfg.name].data
     return _squares(chosen(data.joint_acc, asset_cfg.joint_ids))
 
@@ -187,7 +190,7 @@ def joint_acc_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 @resolves_entities
 @either
 def joint_torques_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
-    """Squares of the actuators' forces on joints, last evaluation; (num_envs,)."""
+    """Sum of squared actuator forces on joints, last evaluation; (num_envs,)."""
     data = env.scene[asset_cfg.name].data
     return _squares(chosen(data.qfrc_actuator, asset_cfg.joint_ids))
 
@@ -206,13 +209,13 @@ def joint_pos_limits(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 
 @either
 def action_rate_l2(env: Env) -> Tensor:
-    """Squares of the action's change since the last step; (num_envs,)."""
+    """Sum of squared changes of the action since the last step; (num_envs,)."""
     return _squares(env.action - env.previous_action)
 
 
 @either
 def action_l2(env: Env) -> Tensor:
-    """Squares of the action; (num_envs,)."""
+    """Sum of squares of the action; (num_envs,)."""
     return _squares(env.action)
 
 
@@ -227,10 +230,10 @@ def gait(
     command_name: str,
     threshold: float = 1.0,
 ) -> Tensor:
-    """Share of the feet that are on the ground when the gait says so; (num_envs,).
+    """Fraction of the feet whose contact agrees with the gait; (num_envs,).
 
-    Foot k stands while (phase + offsets[k]) % 1 < stance, and swings else; where the
-    command is to stand, all of them stand.
+    Foot k stands while (phase + offsets[k]) % 1 < stance, and swings otherwise. Where
+    the command is zero, all feet stand.
     """
     readings = chosen(env.sim.data.sensordata, asset_cfg.sensor_columns)
     touching = readings > threshold
@@ -246,7 +249,7 @@ def contact_gait(
     stance: float,
     command_name: str,
 ) -> Tensor:
-    """The same as `gait`, with elements of a contact sensor as feet; (num_envs,)."""
+    """As `gait`, with the elements of a contact sensor as feet; (num_envs,)."""
     found = env.sim.contacts[sensor_name].found
     return _in_step(env, found, offsets, period_s, stance, command_name)
 
@@ -259,7 +262,7 @@ def _in_step(
     stance: float,
     command_name: str,
 ) -> Tensor:
-    """Share of the feet that touch when a gait says so; (num_envs,)."""
+    """Return the fraction of the feet whose contact agrees with a gait; (num_envs,)."""
     xp, phase = env.xp, env.phase(period_s)[:, None]
     shift = xp.asarray(offsets, dtype=xp.float64, device=phase.device)
     standing = (phase + (shift + _TIE)) % 1.0 < stance
@@ -274,8 +277,8 @@ def feet_air_time(
 ) -> Tensor:
     """Time in the air beyond `threshold` of feet that touch down now [s]; (num_envs,).
 
-    Divided by the step's duration, so that a step adds weight × seconds. With a command
-    it is zero where the command is to stand. `sensor_name` is a contact sensor's.
+    Divided by the step's duration, so that a step adds weight × seconds. It is zero
+    where the command, if there is one, is zero. `sensor_name` is a contact sensor.
     """
     feet = env.sim.contacts[sensor_name]
     beyond = (feet.last_air_time - threshold) * feet.first_contact(env.step_dt)
@@ -302,9 +305,9 @@ def feet_slide(env: Env, sensor_name: str, asset_cfg: SceneEntityCfg) -> Tensor:
 def feet_clearance(
     env: Env, sensor_name: str, asset_cfg: SceneEntityCfg, height: float
 ) -> Tensor:
-    """Distance of feet in the air from a height, world z [m], squared; (num_envs,).
+    """Squared distance of feet in the air from a height, world z [m²]; (num_envs,).
 
-    Times their horizontal speed [m/s], summed: a foot that stands still costs nothing.
+    Multiplied by their horizontal speed [m/s] and summed over feet.
     The bodies of `asset_cfg` are the elements of the contact sensor, in its order.
     """
     position = _of_elements(env, sensor_name, asset_cfg, "body_link_pos_w")
@@ -321,8 +324,8 @@ def feet_swing_height(
 ) -> Tensor:
     """(h/height − 1)² of feet that touch down now, summed; (num_envs,).
 
-    h is the greatest height above z = 0 of the foot's swing [m], that of its site: the
-    sites of `asset_cfg` belong to the contact sensor's elements, in their order.
+    h is the maximum height above z = 0 of the foot's site in its swing [m]. The sites
+    of `asset_cfg` belong to the contact sensor's elements, in their order.
     """
     feet = env.sim.contacts[sensor_name]
     sites = chosen(env.scene[asset_cfg.name].data.site_pos_w, asset_cfg.site_ids)
@@ -344,7 +347,7 @@ def landing_force(env: Env, sensor_name: str) -> Tensor:
 
 @either
 def undesired_contacts(env: Env, sensor_name: str, threshold: float = 1.0) -> Tensor:
-    """Number of elements hit by over `threshold` [N] in any time step; (num_envs,)."""
+    """Number of elements with over `threshold` [N] in any time step; (num_envs,)."""
     hit = env.sim.contacts[sensor_name].greatest_force > threshold
     return hit.sum(-1) * 1.0
 
@@ -370,7 +373,7 @@ def angular_momentum_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 
 @either
 def height_over_terrain_l2(env: Env, sensor_name: str, height: float) -> Tensor:
-    """Square of what the mean of a scan by `sim.rays` misses [m²]; (num_envs,)."""
+    """Squared error of the mean height of a scan by `sim.rays` [m²]; (num_envs,)."""
     return (env.sim.rays[sensor_name].height.mean(-1) - height) ** 2
 
 
@@ -387,7 +390,7 @@ def _length(env: Env, vectors: Tensor) -> Tensor:
 def _of_elements(
     env: Env, sensor_name: str, asset_cfg: SceneEntityCfg, quantity: str
 ) -> Tensor:
-    """A quantity of the bodies that a contact sensor is about; (num_envs, E, …)."""
+    """Return a quantity of a contact sensor's bodies; (num_envs, E, …)."""
     names = [f"{asset_cfg.name}/{name}" for name in asset_cfg.names_of("body")]
     elements = list(env.sim.contacts[sensor_name].element_names)
     if names != elements:

@@ -24,11 +24,11 @@ _COLUMNS = ("x", "y", "z", "rx", "ry", "rz")
 
 @dataclass(kw_only=True)
 class TaskSpaceActionCfg(ActionCfg):
-    """Move a site by some millimetres and degrees, along the root link's axes.
+    """Displacements of a site, along the root link's axes.
 
-    Position targets of the joints follow from the site's Jacobian by damped least
-    squares, Δq = Jᵀ (J Jᵀ + λ²)⁻¹ Δx, measured from where the joints are. Targets stay
-    within the joints' limits.
+    Joint position targets follow from the site's Jacobian by damped least squares,
+    Δq = Jᵀ (J Jᵀ + λ²)⁻¹ Δx, relative to the joints' current positions. Targets are
+    clipped to the joints' limits.
     """
 
     site_name: str
@@ -37,10 +37,10 @@ class TaskSpaceActionCfg(ActionCfg):
     translation_scale: float = 0.05
     """Translation per unit of action [m]; 0: the action does not translate."""
     rotation_scale: float = 0.0
-    """Rotation vector per unit of action [rad]; 0: the action does not turn, and the
+    """Rotation vector per unit of action [rad]; 0: the action does not rotate, and the
     attitude of the site is free."""
     damping: float = 0.05
-    """λ: greater is calmer near singular poses, and less exact [m, for turns rad]."""
+    """λ: larger values are smoother near singular poses, and less exact [m or rad]."""
     limit: float = 1.0
     """Actions are clipped to ± this."""
 
@@ -77,7 +77,7 @@ class TaskSpaceAction(Action):
         self._write = target_writer(self.entity, "position", self._joints)
 
     def apply(self, action: Tensor) -> None:
-        """Write the targets that move the site from where it is now."""
+        """Write the targets that move the site from its current pose."""
         data = self.entity.data
         asked = action.clamp(-self.cfg.limit, self.cfg.limit) * self._scale
         jacobian = self.entity.jacobian(self._site, axes="b")

@@ -1,4 +1,4 @@
-"""TermPlan: calls of terms, bound once, which compute rewards and ends of episodes."""
+"""TermPlan: bound calls of terms; rewards and ends of episodes, computed by it."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ DIVERGED = "diverged"
 
 
 class TermPlan:
-    """The calls of some terms with everything resolved: a loop is all that runs.
+    """Calls of terms with everything resolved, which a step runs in a loop.
 
     Args:
         env: the environment.
-        terms: the terms, in the order in which they are called.
-        ndim: the least number of dimensions of what each returns, a row for each world.
-        most: the largest number of them; None: the least.
+        terms: the terms, in the order of their calls.
+        ndim: the minimum number of dimensions of their values, a row for each world.
+        most: the maximum number of dimensions; None: `ndim`.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class TermPlan:
             before = term.is_either
 
     def run(self) -> list[Any]:
-        """Return what each term returns, as arrays of the backend."""
+        """Return the value of each term, as arrays of the backend."""
         ledger, fresh, kind = self._ledger, self._fresh, self._backend.kind
         count, least, most = self._num_envs, self._ndim, self._most
         real = self._backend.real
@@ -69,7 +69,7 @@ class TermPlan:
         try:
             for scope, call, is_either, settles in self._calls:
                 ledger.scope = scope
-                if settles:  # the terms from here on write nothing unannounced
+                if settles:  # the following terms do not write raw fields
                     fresh.settle()
                 elif not is_either:
                     fresh.unsettle()
@@ -99,7 +99,7 @@ class TermPlan:
         return value if is_common else self._real(value, term)
 
     def rows(self, dtype: torch.dtype) -> Any:
-        """Return what each term returns as a row, all finite; (terms, num_envs)."""
+        """Return the values of the terms as rows, all finite; (terms, num_envs)."""
         parts = self._backend.empty((len(self._terms), self._num_envs), dtype)
         for k, value in enumerate(self.run()):
             parts[k] = value
@@ -157,7 +157,7 @@ class TermPlan:
 
 
 class RewardSum:
-    """The reward terms with their weights, and what each has given in the episode."""
+    """The reward terms with their weights, and the sum of each in the episode."""
 
     def __init__(
         self, env: Env, cfgs: dict[str, RewardTermCfg], shipped: ModuleType
@@ -177,13 +177,13 @@ class RewardSum:
         ).tensor
         """Weighted sum of each term in the episode; shape (num_envs, terms)."""
         self.infos: dict[str, Any] = {}
-        """The parts of the last reward, where a function states them."""
+        """The parts of the last reward, if it is one function that returns them."""
         self._env, self._backend = env, backend
         self._arrays = backend.array(self._weights), backend.array(self._sums)
         self._plan = TermPlan(env, self.terms, 1)
 
     def compute(self) -> Any:
-        """Return the reward of this step, added to the episode's; (num_envs,)."""
+        """Return the reward of this step and add it to the episode; (num_envs,)."""
         env, backend = self._env, self._backend
         if not self.terms:
             return backend.constant([0.0] * env.num_envs, env.dtype)
@@ -211,7 +211,7 @@ class RewardSum:
         self._weights[self._index(name)] = _weight(name, weight)
 
     def log(self, env_ids: Tensor, episode_length_s: float) -> dict[str, float]:
-        """Mean over these worlds of each term's sum, per second of a full episode."""
+        """Return the mean sum of each term per second of a full episode."""
         means = self._sums[env_ids].mean(0) / episode_length_s
         return dict(zip(self.names, means.tolist(), strict=True))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
 
@@ -274,7 +274,7 @@ class EpisodeEnd:
         self.reasons = memory(
             "env/end/reasons", (len(self.names),), torch.bool, reset=None, owner="env"
         ).tensor
-        """Which terms ended a world in the last step; shape (num_envs, terms)."""
+        """Terms that ended a world in the last step; bool, (num_envs, terms)."""
         self.terminated = memory(
             "env/end/terminated", (), torch.bool, reset=None, owner="env"
         ).tensor
@@ -282,14 +282,14 @@ class EpisodeEnd:
         self.truncated = memory(
             "env/end/truncated", (), torch.bool, reset=None, owner="env"
         ).tensor
-        """Worlds whose time was up in the last step; shape (num_envs,)."""
+        """Worlds that were truncated in the last step; shape (num_envs,)."""
         self._backend, self._bool = backend, backend.bool
         slots = self.reasons, self.terminated, self.truncated, env.sim.diverged
         self._arrays = [backend.array(slot) for slot in slots]
         self._plan = TermPlan(env, self.terms, 1)
 
     def compute(self) -> tuple[Any, Any]:
-        """Ask every term; return the worlds that were terminated and truncated."""
+        """Return the worlds that are terminated and truncated in this step."""
         reasons, terminated, truncated, diverged = self._arrays
         found = self._plan.run()
         terminated[:] = reasons[:, -1] = diverged
@@ -311,16 +311,16 @@ class EpisodeEnd:
         return error
 
     def timed_out(self) -> Any:
-        """Worlds whose time was up in the last step, terminated or not; (num_envs,).
+        """Return the worlds that timed out in the last step, terminated or not.
 
-        A new array of the backend.
+        A new array of the backend; shape (num_envs,).
         """
         if not self._time_outs:
             return self._backend.xp.zeros_like(self._arrays[1])
         return self._arrays[0][:, self._time_outs].any(1)
 
     def clear(self, env_ids: Tensor) -> None:
-        """Take it back that these worlds have ended."""
+        """Mark these worlds as not ended."""
         for slot in (self.reasons, self.terminated, self.truncated):
             slot[env_ids] = False
 
@@ -353,7 +353,7 @@ class EndedEpisodes:
     returns: Tensor
     """Sum of the rewards; shape (n,)."""
     rewards: dict[str, Tensor]
-    """Part of each reward term in it, weighted; shape (n,) each."""
+    """Weighted sum of each reward term; shape (n,) each."""
     metrics: dict[str, Tensor]
     """Value of each metric; shape (n,) each."""
     reasons: dict[str, Tensor]

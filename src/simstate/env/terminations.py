@@ -37,7 +37,7 @@ def bad_orientation(
 def base_height_below(
     env: Env, height: float, asset_cfg: SceneEntityCfg = ROBOT
 ) -> Tensor:
-    """The root link's origin is lower than that above the ground [m]; (num_envs,)."""
+    """The root link's origin is below a height above ground [m]; (num_envs,)."""
     return height_above_ground(env, env.scene[asset_cfg.name]) < height
 
 
@@ -46,7 +46,7 @@ def base_height_below(
 def terrain_out_of_bounds(
     env: Env, margin: float = 1.0, asset_cfg: SceneEntityCfg = ROBOT
 ) -> Tensor:
-    """The root link is less than `margin` [m] from the terrain's end; (num_envs,).
+    """The root link is less than `margin` [m] from the terrain's edge; (num_envs,).
 
     Use it as a time-out: `TerminationTermCfg(…, time_out=True)`.
     """
@@ -76,7 +76,7 @@ def joint_pos_out_of_range(
 def illegal_contact(
     env: Env, asset_cfg: SceneEntityCfg, threshold: float = 1.0
 ) -> Tensor:
-    """A touch sensor feels more than `threshold` [N]; (num_envs,)."""
+    """A touch sensor reads more than `threshold` [N]; (num_envs,)."""
     return (sensors(env, asset_cfg) > threshold).any(-1)
 
 
@@ -84,7 +84,7 @@ def illegal_contact(
 def undesired_contact(env: Env, sensor_name: str, threshold: float = 1.0) -> Tensor:
     """An element of a contact sensor was hit by more than `threshold` [N]; (num_envs,).
 
-    In any time step of the environment's, not the last alone.
+    In any time step of the environment step, not only the last.
     """
     return (env.sim.contacts[sensor_name].greatest_force > threshold).any(-1)
 
@@ -108,8 +108,8 @@ def motion_lost(
 ) -> Tensor:
     """A joint or link is further from a motion than `limit`, in its unit; (num_envs,).
 
-    `tracked` and `asset_cfg` are as in `rewards.motion_tracked`: "anchor_height" and
-    "body_height" compare heights alone.
+    `tracked` and `asset_cfg` are as in `rewards.motion_tracked`; "anchor_height" and
+    "body_height" compare only heights.
     """
     bodies = None if asset_cfg is None else asset_cfg.body_ids
     errors = motion_command(env, command_name).errors(tracked, bodies)
@@ -117,5 +117,5 @@ def motion_lost(
 
 
 def motion_ended(env: Env, command_name: str) -> Tensor:
-    """A motion is over, where its command holds at the end; (num_envs,)."""
+    """A motion has ended, if its command has at_end="hold"; (num_envs,)."""
     return motion_command(env, command_name).ended

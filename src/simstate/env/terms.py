@@ -35,12 +35,12 @@ ColumnNames = Callable[..., list[str]]
 
 
 class Term:
-    """A function with its parameters, or an object that a class term made once.
+    """A function with its parameters, or an instance of a class term.
 
-    A class term is made with `(cfg, env)`, where `cfg.params` has everything resolved,
-    and called as a function is. Its `reset(env_ids)` is called for worlds that are
-    reset. What it remembers of each world it keeps in `env.memory(…)`. Where it is
-    marked with `either`, it gets the view of the environment for `env`.
+    A class term is created once with `(cfg, env)`, where the entities in `cfg.params`
+    are resolved, and called like a function. Its `reset(env_ids)` is called for worlds
+    that are reset. It keeps its state in `env.memory(…)`. If it is marked with
+    `either`, its `env` is the view of the environment.
     """
 
     def __init__(
@@ -70,14 +70,14 @@ class Term:
             raise
 
     def _resolve(self, cfg: TermCfg, shipped: ModuleType, leading: int) -> None:
-        """Find the function and its parameters, and make what a class term makes."""
+        """Find the function and its parameters; create the object of a class term."""
         env = self._env
         self.function = function = term_function(
             self.kind, self.name, cfg.func, shipped
         )
         is_class = isinstance(function, type)
         self.is_either = leading == 1 and is_either(without_resolving(function))
-        """True if it reads the view, and so writes nothing undetected."""
+        """True if its first argument is the view, through which it writes nothing."""
         self.view: Any = view_of(env) if self.is_either else env
         """Its first argument."""
         call = _call_of(self.label, function) if is_class else function
@@ -92,7 +92,7 @@ class Term:
             self.instance = self.function = made
         bare = without_resolving(self.function)
         self.bound: Callable[..., Any] = functools.partial(bare, self.view, **params)
-        """The call of a step, with nothing left to resolve or to check."""
+        """The call of a step, with everything resolved and checked."""
 
     def __call__(self, *more: Any) -> Any:
         """Call the function with the environment, (env_ids) and the parameters."""
@@ -118,7 +118,7 @@ class Term:
                 instance.reset(env_ids)
 
     def column_names(self, count: int) -> list[str]:
-        """Return a readable name for each of the numbers that the function returns."""
+        """Return a readable name for each column that the function returns."""
         named: ColumnNames | None = getattr(self.function, "column_names", None)
         if named is not None:
             return [f"{self.name}/{name}" for name in named(self._env, **self.params)]
@@ -127,7 +127,7 @@ class Term:
         return [f"{self.name}/{i}" for i in range(count)]
 
     def dtype_error(self, dtype: str) -> InvalidInputError:
-        """Return the error of a term that returned something else than real numbers."""
+        """Return the error of a term that did not return real numbers."""
         error = InvalidInputError(
             f"The {self.label} must return real numbers or booleans, got {dtype}.",
             name=self.path,
@@ -149,8 +149,7 @@ class Term:
         """Return the error of a term that returned a tensor of another device."""
         error = InvalidInputError(
             f"The {self.label} returned a tensor on the device {str(given)!r}, and the "
-            f"environment is on {str(wanted)!r}: make it there, with "
-            "device=env.device.",
+            f"environment is on {str(wanted)!r}: create it with device=env.device.",
             name=self.path,
         )
         remember_place(error, self.place)
@@ -160,8 +159,8 @@ class Term:
         """Return the error of a term that returned a value which is not finite."""
         error = InvalidInputError(
             f"The {self.label} returned {value} in world {world}. The state of the "
-            "world is finite (a diverged one keeps its last good state), so the term "
-            "itself divides by zero, takes a root of a negative number or the like.",
+            "world is finite (a diverged one keeps its last finite state), so the term "
+            "itself divides by zero, takes the root of a negative number or the like.",
             name=self.path,
             worlds=[world],
         )
@@ -214,7 +213,7 @@ def _labelled(label: str) -> Generator[None]:
 
 
 def columns(named: ColumnNames) -> Callable[[Function], Function]:
-    """Say how the columns of an observation are called: `named(env, **params)`."""
+    """Declare the names of an observation's columns: `named(env, **params)`."""
 
     def mark(function: Function) -> Function:
         is_class = isinstance(cast("object", function), type)
@@ -226,7 +225,7 @@ def columns(named: ColumnNames) -> Callable[[Function], Function]:
 
 
 def columns_of(kind: str, parts: tuple[str, ...] = ("",)) -> ColumnNames:
-    """Columns called after the chosen elements: `joint`, or `site` with .x, .y, .z."""
+    """Name columns after the chosen elements: `joint`, or `site` with .x, .y, .z."""
 
     def named(env: Env, asset_cfg: SceneEntityCfg, **params: object) -> list[str]:
         del env, params
@@ -239,7 +238,7 @@ XYZ = (".x", ".y", ".z")
 
 
 def fixed_columns(*names: str) -> ColumnNames:
-    """Columns that are always called the same."""
+    """Give columns constant names."""
 
     def named(env: Env, **params: object) -> list[str]:
         del env, params
@@ -340,10 +339,10 @@ def _resolved(
 
 
 def _check_ranges(label: str, params: dict[str, Any]) -> None:
-    """Raise unless what shipped functions take as a range is one, or one for each key.
+    """Raise unless parameters "…_range" are ranges, or dictionaries of ranges.
 
-    Ends that have changed places would otherwise be drawn from without a word. Of a
-    normal distribution it is (mean, standard deviation), which is checked when drawn.
+    Exchanged ends would otherwise go unnoticed. The parameters of a normal
+    distribution, (mean, standard deviation), are checked when it is drawn.
     """
     if params.get("distribution") == "gaussian":
         return

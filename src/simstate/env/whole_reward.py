@@ -28,7 +28,7 @@ class WholeReward(RewardSum):
         super().__init__(env, {"reward": term}, shipped)
 
     def compute(self) -> Any:
-        """Return the reward of this step, added to the episode's; (num_envs,)."""
+        """Return the reward of this step and add it to the episode; (num_envs,)."""
         (term,), env, backend = self.terms, self._env, self._backend
         found: Any = term()
         value: Any = found
@@ -43,11 +43,11 @@ class WholeReward(RewardSum):
         return reward[0]
 
     def set_weight(self, name: str, weight: float) -> None:
-        """Raise: the function states its weights."""
+        """Raise an error, because a single function has no weights."""
         del weight
         raise InvalidInputError(
-            f"The reward is one function (EnvCfg.reward), so that {name!r} has no "
-            "weight: give the function a parameter.",
+            f"The reward is one function (EnvCfg.reward), so {name!r} has no weight: "
+            "give the function a parameter.",
             name=name,
         )
 
