@@ -191,3 +191,17 @@ def test_joints_without_such_an_actuator_are_named(make_env):
     assert make_env(
         scene=undriven, actions={"a": JointEffortActionCfg()}
     ).action_names == ["a/hip"]
+
+
+@pytest.mark.parametrize("use_default_offset", [True, False])
+def test_a_target_is_offset_plus_scale_times_action(make_env, use_default_offset):
+    cfg = JointPositionActionCfg(
+        scale={"hip": 0.5, "knee": -0.25}, offset={"hip": 0.125, "knee": 0.75},
+        clip=(-0.5, 0.9375), use_default_offset=use_default_offset,
+    )  # fmt: skip
+    env = make_env(2, actions={"a": cfg})
+    env.step(torch.tensor([[0.5, -1.0], [-2.0, 0.25]]))
+    wanted = np.array([[0.375, 1.0], [-0.875, 0.6875]])
+    wanted[:, 1] += 0.3 * use_default_offset
+    found = env.scene["robot"].data.joint_pos_target
+    np.testing.assert_allclose(found, wanted.clip(-0.5, 0.9375), atol=1e-7)

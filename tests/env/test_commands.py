@@ -213,3 +213,17 @@ def test_unknown_names_are_refused(make_env):
         make_env(commands={"point": cfg})
     with raises(UnknownNameError, name="veloc"):
         make_env().commands["veloc"]
+
+
+def test_a_command_is_redrawn_when_its_time_is_up(make_env):
+    """At a step of 0.02 s, a time of 0.05 s is up at every third step."""
+    cfg = HeadingCommandCfg(heading=(-3.0, 3.0), resampling_time_s=(0.05, 0.05))
+    env = make_env(2, commands={"heading": cfg})
+    still, term = torch.zeros(2, env.action_dim), env.commands["heading"]
+    changes = []
+    for step in range(1, 10):
+        before = term.command.clone()
+        env.step(still)
+        if not torch.equal(before, term.command):
+            changes.append(step)
+    assert changes == [3, 6, 9]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 
@@ -233,3 +234,37 @@ def test_an_observation_of_a_class_term_names_its_columns():
     names = Env(cfg, num_envs=2).observation_names["policy"]
     assert names[-4:-2] == ["mine/cart", "mine/pole"]
     assert names[-2:] == ["marked/wagon", "marked/mast"]
+
+
+class Cyclic:
+    """A term with containers that contain themselves, and numbers at depths 3 and 4."""
+
+    def __init__(self, cfg, env):
+        self.cycle, self.names = [1.0], {"a": 2.0}
+        self.cycle.append(self.cycle)
+        self.names["self"] = self.names
+        self.nested = [[[1.0, [1.0]]]]
+
+    def __call__(self, env):
+        return torch.zeros(env.num_envs)
+
+    def reset(self, env_ids):
+        pass
+
+
+def test_containers_of_a_term_are_compared_to_a_depth_of_three(make_env):
+    env = make_env(2, rewards={"odd": RewardTermCfg(Cyclic, weight=1.0)})
+    term = env.terms[0].instance
+    env.snapshot()
+    term.nested[0][0][1][0] = 2.0
+    env.snapshot()
+    for change, name in (
+        (lambda: term.nested[0][0].__setitem__(0, 2.0), "nested[0][0][0]"),
+        (lambda: term.cycle.__setitem__(0, 3.0), "cycle[0]"),
+    ):
+        before = copy.deepcopy(vars(term))
+        change()
+        with raises(SnapshotError, name=name):
+            env.snapshot()
+        vars(term).update(before)
+        env.snapshot()

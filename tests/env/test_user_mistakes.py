@@ -258,3 +258,16 @@ def test_stages_of_curricula_may_be_in_any_order(make_env, given):
     assert log["Curriculum/weight"] == env.rewards.weight("alive") == 5.0
     assert log["Curriculum/speed/lin_vel_x"] == 2.0
     assert env.commands["a"].range("lin_vel_x") == (0.5, 2.0)
+
+
+def test_a_clock_has_a_period_above_zero(make_env, given):
+    env = make_env(2)
+    for action in given(env, 3):
+        env.step(action)
+    for view in (env, env.host):
+        for wrong in (0.0, -0.5, 0, math.nan, math.inf, "1", None):
+            with raises(InvalidInputError, name="period_s"):
+                view.phase(wrong)
+        for period in (1, 0.5, 2.0, np.float32(0.25)):
+            expected = np.full(2, (3 * env.step_dt / float(period)) % 1.0)
+            np.testing.assert_allclose(view.phase(period), expected, atol=1e-12)

@@ -162,7 +162,7 @@ def check_range(label: str, field: str, span: object, finite: bool = True) -> No
     """Raise unless the value is (minimum, maximum), or None for no range."""
     if span is None:
         return
-    ends = cast("tuple[Any, ...]", span) if isinstance(span, tuple | list) else ()
+    ends = list(cast("Sequence[Any]", span)) if isinstance(span, tuple | list) else []
     are_numbers = len(ends) == 2 and all(isinstance(end, Real) for end in ends)
     if (
         not are_numbers

@@ -15,16 +15,16 @@ from simstate.simulation import Simulation
 from simstate.world.worlds import worlds_of
 
 DIVERGENCES = "env/divergences"
-"""The slot of how many times a world has diverged, a running total."""
+"""The slot with the number of divergences so far."""
 
 
 class DivergenceLog:
     """Counts worlds that diverge, and saves their states before and after the step.
 
-    `simstate replay …simrec` takes the step again, from a recording that ends there.
-    The file `…_before.npz` holds the state before the step with the controls of that
-    step: `sim.restore(Snapshot.load(path))` and `sim.step(decimation)` show it again.
-    `…_after.npz` holds the bad state that it led to, to look at.
+    `simstate replay …simrec` repeats the step, from a recording that ends there. The
+    file `…_before.npz` holds the state before the step with the controls of that step:
+    `sim.restore(Snapshot.load(path))` and `sim.step(decimation)` repeat it.
+    `…_after.npz` holds the diverged state, for inspection.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class DivergenceLog:
         number = self._earlier + len(self.paths) + 1
         stem = f"diverged_{number}_world_{world}"
         path = folder / f"{stem}_before.npz"
-        # It had not diverged when the step began.
+        # It had not diverged when the step started.
         fine = {"diverged": torch.zeros(1, dtype=torch.bool)}
         before = dataclasses.replace(now, slots={**now.slots, **fine})
         before.save(path)
-        if find_spec("mcap") is not None:  # without it the snapshots must do
+        if find_spec("mcap") is not None:  # without it, only snapshots are written
             dump = folder / f"{stem}.simrec"
             write_dump(dump, self.sim, before, self._steps, element)
         bad = worlds_of(self.sim).engine.split(after[None].cpu())
@@ -83,12 +83,12 @@ class DivergenceLog:
 
 
 def _made(folder: Path) -> Path:
-    """Return the folder, which is there from now on."""
+    """Create a folder if it is missing, and return it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInputError(
-            f"divergence_dump_dir {str(folder)!r} cannot be made: {error}.",
+            f"divergence_dump_dir {str(folder)!r} cannot be created: {error}.",
             name="divergence_dump_dir",
         ) from error
     return folder

@@ -28,10 +28,10 @@ FINAL = "final/"
 
 
 class EnvRecorder(Recorder):
-    """Records what a policy sees and does, and what comes of it.
+    """Records observations, actions and results of each step.
 
-    A sample is a step: observations and quantities from before it, the action, then
-    reward and ends. Where a world was reset, its final observations are kept, too.
+    A sample is a step: observations and quantities before it, the action, then reward
+    and ends. Final observations of worlds that were reset are recorded, too.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class EnvRecorder(Recorder):
         env.attach(self)
 
     def begin(self, action: Tensor, reset_ids: Tensor | None) -> None:
-        """A step is about to be taken with this action."""
+        """Record the inputs of a step before it is taken."""
         self._step = self.begin_step()
         self._step.arrays[ACTION] = action.cpu().numpy().copy()
         if reset_ids is not None:
@@ -84,7 +84,7 @@ class EnvRecorder(Recorder):
         self._sample[ACTION] = action
 
     def end(self, reward: Tensor, extras: dict[str, Any]) -> None:
-        """It was taken."""
+        """Record the results of the step that was taken."""
         assert self._step is not None
         step, self._step = self._step, None
         env = self._env
@@ -106,7 +106,7 @@ class EnvRecorder(Recorder):
 
 
 AFTER = (ACTION, REWARD, TERMINATED, TRUNCATED, ENDED, EVENT)
-"""Columns that are known when a step was taken; the others are from before it."""
+"""Columns that are known after a step; the others are from before it."""
 
 
 def env_columns(env: Env) -> list[Column]:

@@ -1,7 +1,8 @@
 """Event terms: functions `(env, env_ids, **params)` that change worlds.
 
-`env_ids` is an int64 tensor. What they draw comes from the worlds' own streams, and a
-parameter is always drawn about the model's own value, so events do not pile up.
+`env_ids` is an int64 tensor. Draws come from the random streams of the worlds.
+Parameters are always drawn relative to the model's value, so repeated events do not
+accumulate.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ def randomize_friction(
 ) -> None:
     """Draw the sliding friction of the chosen geoms, one number for all of a world.
 
-    MuJoCo takes the greater friction of two geoms that touch, or that of the one with
-    the higher priority: geoms that would not have their way are refused.
+    MuJoCo uses the larger friction of two geoms in contact, or that of the one with the
+    higher priority. Geoms whose friction would have no effect are refused.
     """
     if not 0.0 <= friction_range[0] <= friction_range[1]:
         raise InvalidInputError(
@@ -174,8 +175,8 @@ def randomize_tendons(
 ) -> None:
     """Draw a parameter of the chosen tendons, in its own unit; it must stay ≥ 0.
 
-    `distribution` and `shared` are as in `randomize_parameter`, which draws what else a
-    tendon has ("tendon_range", "tendon_lengthspring").
+    `distribution` and `shared` are as in `randomize_parameter`, which also draws other
+    fields of tendons ("tendon_range", "tendon_lengthspring").
     """
     known = ("stiffness", "damping", "frictionloss", "armature")
     if parameter not in known:
@@ -202,8 +203,8 @@ def randomize_effort_limits(
 ) -> None:
     """Draw the maximum effort of the chosen actuators on their joints [N or N·m].
 
-    Both directions get the same draw. Where an actuator has no limit but its joint has
-    one, that one is drawn. `distribution` and `shared` are as in `randomize_parameter`.
+    Both directions get the same draw. If only the joint of an actuator has a limit, it
+    is drawn instead. `distribution` and `shared` are as in `randomize_parameter`.
     """
     model, names = env.sim.model, asset_cfg.names_of("actuator")
     actuators = model_ids(env, asset_cfg, "actuator")
@@ -246,8 +247,8 @@ def randomize_delay(
 ) -> None:
     """Draw the delay of the chosen actuators [s], one for all of a world.
 
-    It acts in whole physics steps. The actuators are declared with `max_delay_s`, or
-    have a history in the model.
+    The delay has the resolution of physics steps. The actuators are declared with
+    `max_delay_s`, or have a history in the model.
     """
     actuators = model_ids(env, asset_cfg, "actuator")
     model = env.sim.model
@@ -277,10 +278,10 @@ def randomize_encoder_bias(
     shared: bool = False,
     asset_cfg: SceneEntityCfg = ROBOT,
 ) -> None:
-    """Draw what the encoders of the chosen joints add to the truth [rad or m].
+    """Draw the bias of the encoders of the chosen joints [rad or m].
 
-    `joint_pos_biased` shows it, and servos go to where their encoder says they should.
-    `distribution` and `shared` are as in `randomize_parameter`.
+    It is added in `joint_pos_biased`, the position that servos control. `distribution`
+    and `shared` are as in `randomize_parameter`.
     """
     entity = env.scene[asset_cfg.name]
     count = len(asset_cfg.names_of("joint"))
@@ -354,8 +355,8 @@ def _check_friction_counts(
                 f"A friction of {least} of geom "
                 f"{mujoco.mj_id2name(model, kind, geom)!r} would have no effect where "
                 f"it meets {listed(names, 5)}: of two geoms MuJoCo takes the higher "
-                "priority, and among equals the greater friction. Give the geoms of "
-                f"{asset_cfg.name!r} a higher priority in the model, or ask for more.",
+                "priority, and among equals the larger friction. Give the geoms of "
+                f"{asset_cfg.name!r} a higher priority in the model, or larger values.",
                 name="friction",
             )
 

@@ -41,10 +41,10 @@ def randomize_mass(
     shared: bool = False,
     asset_cfg: SceneEntityCfg = ROBOT,
 ) -> None:
-    """Draw the mass of each chosen link [kg]; its inertia grows with it.
+    """Draw the mass of each chosen link [kg]; its inertia is scaled accordingly.
 
-    A link with more mass has it in the same places. `distribution` and `shared` (one
-    draw for all links of a world) are as in `randomize_parameter`.
+    `distribution` and `shared` (one draw for all links of a world) are as in
+    `randomize_parameter`.
     """
     bodies = model_ids(env, asset_cfg, "body")
     mass = about(
@@ -91,12 +91,12 @@ def randomize_pseudo_inertia(
     com_range: Mapping[str, Range] = _NO_RANGE,
     asset_cfg: SceneEntityCfg = ROBOT,
 ) -> None:
-    """Draw mass, COM and inertia of each chosen link so that bodies can have them.
+    """Draw mass, COM and inertia of each chosen link, physically consistent.
 
-    The mass of the link is moved: points x about its COM go to U·x + shift, link axes,
-    with U = [[eᵈˣ, s_xy, s_xz], [0, eᵈʸ, s_yz], [0, 0, eᵈᶻ]], and the density grows by
-    e²ᵃ. These are the ten parameters of the log-Cholesky form of the 4×4 pseudo-inertia
-    (Rucker and Wensing 2022); every draw is the inertia of some body.
+    The mass distribution is transformed: points x about the COM move to U·x + shift,
+    link axes, with U = [[eᵈˣ, s_xy, s_xz], [0, eᵈʸ, s_yz], [0, 0, eᵈᶻ]], and the
+    density is scaled by e²ᵃ. These are the ten parameters of the log-Cholesky form of
+    the 4×4 pseudo-inertia (Rucker and Wensing 2022), so every draw is realisable.
 
     Args:
         env: the environment.

@@ -25,8 +25,8 @@ class Parts:
     """The objects that a user may have written: class terms, actions and commands.
 
     Numbers, tensors and arrays among their attributes, also within lists, dictionaries
-    and networks, are constants as long as they stay as they were made. What a function
-    keeps in variables of its module or of a closure is not seen.
+    and networks, must keep their initial values. State in variables of a module or a
+    closure is not detected.
     """
 
     def __init__(self, env: Env) -> None:
@@ -34,7 +34,7 @@ class Parts:
         self._known = self._marks()
 
     def check(self) -> None:
-        """Raise if a part remembers something that is in no slot."""
+        """Raise if a part has state that is in no slot."""
         for key, mark in self._marks().items():
             if self._known.get(key) != mark:
                 raise self._error(*key)
@@ -43,9 +43,9 @@ class Parts:
         """Return the error for an attribute of a part, which knows the part's class."""
         error = SnapshotError(
             f"The {label} changes {name!r}, which is in no slot: no snapshot has it, "
-            "and no reset or undo changes it. Keep what it remembers of each world in "
-            f"env.memory({_word(name)!r}, shape), what all worlds have in common in "
-            "env.memory(…, shared=True), and make constants in __init__.",
+            "and no reset or undo changes it. Keep the state of each world in "
+            f"env.memory({_word(name)!r}, shape), values that all worlds share in "
+            "env.memory(…, shared=True), and create constants in __init__.",
             name=name,
         )
         kind = type(dict(self._objects())[label])
@@ -53,7 +53,7 @@ class Parts:
         return error
 
     def _marks(self) -> dict[tuple[str, str], object]:
-        """By part and attribute: what changes if the attribute does."""
+        """Return, by part and attribute, a mark that changes with the attribute."""
         slots = worlds_of(self._env.sim).ledger.slots.values()
         known = {slot.tensor.untyped_storage().data_ptr() for slot in slots}
         return {
@@ -80,7 +80,7 @@ class Parts:
 def _leaves(
     name: str, value: Any, slots: set[int], depth: int
 ) -> Iterator[tuple[str, object]]:
-    """The numbers in a value, with their names and a mark of what they are."""
+    """Yield the numbers in a value by name, each with a mark that changes with it."""
     if isinstance(value, Tensor):
         if value.numel() and value.untyped_storage().data_ptr() not in slots:
             yield name, (id(value), value._version)
@@ -104,5 +104,5 @@ def _leaves(
 
 
 def _word(name: str) -> str:
-    """Return the attribute itself."""
+    """Return the attribute of a path, such as `a` of "a[0].b"."""
     return name.partition("[")[0].partition(" ")[0].partition(".")[0]

@@ -1,4 +1,4 @@
-"""Recorded motions of files, to be tracked."""
+"""Commands to track recorded motions of files."""
 
 from __future__ import annotations
 
@@ -50,39 +50,39 @@ Tracked: TypeAlias = Literal[
 
 @dataclass(kw_only=True)
 class MotionCommandCfg(CommandCfg):
-    """A motion of the root link and the joints, from a file, which an entity is to do.
+    """A motion of the root link and the joints from a file, to be tracked.
 
-    A reset places the entity in the motion at a time that is drawn. Of several motions,
-    it draws one first.
+    A reset draws a time and puts the entity in the motion's state at it. Of several
+    motions, it draws one first.
     """
 
     ranges = (*CommandCfg.ranges, "start", "joint_pos_range")
     resampling_time_s: Range = (1e9, 1e9)
-    """Range of the time after which a world continues elsewhere in the motion [s]."""
+    """Range of the time after which a world restarts elsewhere in the motion [s]."""
     file: str | Path | Sequence[str | Path]
-    """A .csv or .npz file, as `simstate.data.datasets.read_motion` takes it; or several
-    of the same joints. Each second of them is drawn equally often."""
+    """A .csv or .npz file, as in `simstate.data.datasets.read_motion`; or several with
+    the same joints. Each second of them is drawn equally often."""
     motion_joints: Sequence[str] | None = None
     """The joints of the file, in its order; None: all of the entity's, in theirs."""
     fps: float | None = None
-    """Frames per second of a .csv file, which does not say it."""
+    """Frames per second of a .csv file, which does not state it."""
     body_names: Patterns = None
     """Regular expressions on the links that are compared; None: all."""
     start: Range = (0.0, 1.0)
     """Range of the start of an episode, as fractions of the motion; (0, 0): its
     start."""
     sampling: Literal["uniform", "adaptive"] = "uniform"
-    """Distribution of the start: "adaptive" prefers parts of the motions shortly before
-    those in which episodes have failed. Worlds then depend on each other."""
+    """Distribution of the start: "adaptive" prefers times shortly before those at which
+    episodes have failed. Worlds then depend on each other."""
     uniform_share: float = 0.1
     """Share of the starts that "adaptive" sampling draws uniformly."""
     failure_memory: int = 1000
-    """Number of episodes after which "adaptive" sampling has forgotten a failure."""
+    """Time constant, in episodes, with which "adaptive" sampling forgets failures."""
     anchor: str | None = None
-    """The link from which aligned links are seen; None: the root link."""
+    """The reference link of aligned links; None: the root link."""
     at_end: AtEnd = "restart"
-    """Behaviour at the end of the motion: "restart" continues elsewhere in it, "hold"
-    stays there."""
+    """Behaviour at the end of the motion: "restart" draws a new start, "hold" keeps the
+    last frame."""
     aligned: bool = True
     """True if links are compared relative to the anchor: the motion is moved over
     ground and rotated about z to the entity's anchor."""
@@ -168,9 +168,9 @@ class MotionCommand(Command):
 
     @property
     def offset(self) -> Tensor:
-        """Difference between the anchor and the motion, its own axes; (num_envs, 6).
+        """Error of the anchor, anchor's axes; (num_envs, 6).
 
-        The way to its place [m], then the turn that is left [rad].
+        The vector to its target position [m], then the remaining rotation [rad].
         """
         frames, data, k = self.frames, self.entity.data, self._anchor
         quat = data.body_link_quat_w[:, k]
@@ -183,7 +183,7 @@ class MotionCommand(Command):
         return torch.cat(parts, dim=1)
 
     def error(self) -> Tensor:
-        """Root mean square of what the joints miss [rad or m]; (num_envs,)."""
+        """Return the root mean square error of the joints [rad or m]; (num_envs,)."""
         return self.errors("joint_pos").square().mean(-1).sqrt()
 
     def errors(self, tracked: Tracked, bodies: Index | None = None) -> Tensor:
@@ -214,7 +214,7 @@ class MotionCommand(Command):
         return norm(asked - now)[..., 0]
 
     def _aligned(self, frames: MotionFrames) -> MotionFrames:
-        """The motion, moved over ground and turned about z to the entity's anchor."""
+        """Return the motion, aligned in x, y and yaw with the entity's anchor."""
         data, k = self.entity.data, self._anchor
         here = data.body_link_pos_w[:, k : k + 1]
         there = frames.body_pos_w[:, k : k + 1]
@@ -247,19 +247,19 @@ class MotionCommand(Command):
         return over | self.ended if self.cfg.at_end == "restart" else over
 
     def end(self, env_ids: Tensor) -> None:
-        """Record in which parts of the motions these worlds have failed."""
+        """Record the times in the motions at which these worlds have failed."""
         if self._last is not None:
             clip, time = self._last
             failed = self.env.ends.ended_by("failure")[env_ids]
             self.starts.record(clip[env_ids], time[env_ids], failed)
 
     def _draw(self, env_ids: Tensor) -> None:
-        """Place these worlds somewhere in a motion, and the entity with it."""
+        """Draw a motion and a time for these worlds, and write the entity's state."""
         draws = self.env.rng.uniform(env_ids, 1)[:, 0]
         self.clip[env_ids], self.time[env_ids] = self.starts.at(draws)
-        self._put_there(env_ids)
+        self._write_state(env_ids)
 
-    def _put_there(self, env_ids: Tensor) -> None:
+    def _write_state(self, env_ids: Tensor) -> None:
         cfg, env, frames = self.cfg, self.env, self._frames_at(env_ids)
         state = torch.cat(
             [
@@ -301,7 +301,7 @@ def motion_command(env: Env, name: str) -> MotionCommand:
 
 
 def _yaw(quat: Tensor) -> Tensor:
-    """Return the part of turns that is about z; (…, 4)."""
+    """Return the rotation about z that is closest to each rotation; (…, 4)."""
     zero = torch.zeros_like(quat[..., 0])
     turn = torch.stack([quat[..., 0], zero, zero, quat[..., 3]], dim=-1)
     return quaternion.normalize(turn)

@@ -72,8 +72,8 @@ def read_motion(
 
     Args:
         path: the file.
-        joint_names: what its joints are called, in its order.
-        fps: frames per second of a CSV file, which does not say it.
+        joint_names: the names of its joints, in its order.
+        fps: frames per second of a CSV file, which does not state it.
     """
     path = as_path("path", path)
     if not path.is_file():
@@ -91,7 +91,7 @@ def read_motion(
 def _from_csv(path: Path, names: tuple[str, ...], fps: float | None) -> MotionClip:
     if fps is None or not fps > 0:
         raise InvalidInputError(
-            "A CSV file does not say its rate: give fps= [1/s].", name="fps"
+            "A CSV file does not state its rate: give fps= [1/s].", name="fps"
         )
     try:
         rows = np.loadtxt(path, delimiter=",", dtype=np.float64, ndmin=2)
@@ -132,7 +132,7 @@ def _check_numbers(path: Path, name: str, values: np.ndarray) -> None:
 
 
 def _unit(path: Path, quat: np.ndarray, means: str) -> np.ndarray:
-    """Quaternions made of length 1, where they nearly are; (frames, 4)."""
+    """Return normalised quaternions; raise if a length is far from 1; (frames, 4)."""
     lengths = np.linalg.norm(quat, axis=1)
     off = np.nan_to_num(np.abs(lengths - 1), nan=np.inf)
     if (off >= 1e-2).any():

@@ -1,7 +1,8 @@
 """MotionReference: motions of files on an entity, at any time.
 
-The bodies are where MuJoCo's kinematics has them in each frame. Between two frames
-positions and velocities are linear in time, and attitudes turn evenly.
+MuJoCo's kinematics gives the poses of the bodies in each frame. Between two frames,
+positions and velocities are interpolated linearly, attitudes at constant angular
+velocity.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class MotionReference:
         """From the first frame of each motion to the last [s]; (motions,)."""
 
     def at(self, clip: Tensor, time: Tensor) -> MotionFrames:
-        """Some of the motions at some times [s], held before begin and after end."""
+        """Return motions at some times [s], clamped to their start and end."""
         frames, last = self._frames, self._last[clip]
         place = (time.to(self._fps) * self._fps[clip]).clamp(min=0.0).minimum(last)
         within = place.long().minimum(last - 1)
@@ -86,7 +87,7 @@ class MotionReference:
 def _between(
     table: Tensor, before: Tensor, share: Tensor, field: dataclasses.Field[Tensor]
 ) -> Tensor:
-    """Return a table between frames and those after them."""
+    """Return a table, interpolated between frames and those after them."""
     start, end = table[before], table[before + 1]
     share = share.reshape(-1, *(1,) * (table.ndim - 1))
     if "quat" not in field.name:

@@ -1,4 +1,4 @@
-"""MotionStarts: where episodes begin in the motions that they track."""
+"""MotionStarts: starts of episodes in the motions that they track."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class MotionStarts:
         if cfg.sampling == "adaptive":
             zeros = torch.zeros(len(self._clip), dtype=torch.float64)
             self.failures = ledger.shared(f"{place}/failures", zeros).tensor
-        """Share of the last episodes that failed in each bin; None: not counted."""
+        """Fraction of the last episodes that failed in each bin; None: not counted."""
 
     @property
     def probability(self) -> Tensor:
@@ -73,7 +73,7 @@ class MotionStarts:
             near[: len(later)] += weight * torch.where(same, later, 0.0)
         near *= self._uniform
         total = near.sum()
-        if not bool(total > 0.0):  # failures where no episode may begin
+        if not bool(total > 0.0):  # failures where no episode may start
             return self._uniform
         return self._share * self._uniform + (1.0 - self._share) * near / total
 
@@ -82,7 +82,7 @@ class MotionStarts:
         upper = self.probability.cumsum(0)
         place = draws * upper[-1]
         chosen = torch.searchsorted(upper, place, right=True)
-        # The last bin that can be chosen at all, if rounding has led beyond it.
+        # Rounding may lead beyond the last bin with a probability above zero.
         possible = self._uniform.nonzero().flatten()
         chosen = chosen.clamp(max=int(possible[-1]))
         probability = self.probability[chosen]
@@ -91,7 +91,7 @@ class MotionStarts:
         return self._clip[chosen], time
 
     def record(self, clip: Tensor, time: Tensor, failed: Tensor) -> None:
-        """Count the failures among episodes that have ended in these places."""
+        """Count the failures among episodes that have ended at these times."""
         if self.failures is None:
             return
         last = self._first.roll(-1) - 1

@@ -1,9 +1,9 @@
 """Events for any parameter of the model, drawn by world.
 
-One draws about the model's own value, one from a fitted distribution.
-
-The named events of `simstate.env.events` know what goes together (a mass and its
-inertia, stiffness and damping); this one changes one field and nothing else.
+`randomize_parameter` draws relative to the model's value and changes one field;
+`draw_fitted_parameters` draws from a fitted distribution. The specific events of
+`simstate.env.events` also change related fields (inertia with mass, damping with
+stiffness).
 """
 
 from __future__ import annotations
@@ -50,15 +50,12 @@ def randomize_parameter(
 ) -> None:
     """Draw a field of MjModel for elements of an entity, in the field's own unit.
 
-    With `asset_cfg=None` they are elements of the scene itself: its ground, cameras and
-    lights.
-
-    `field` is such as "geom_friction", "site_pos", "light_diffuse", "jnt_range",
-    "mat_rgba", "pair_friction" or "opt.gravity"; `names` are regular expressions on the
-    names of
-    its elements, `columns` which of an element's numbers. `value_range` is (least,
-    greatest), for "gaussian" (mean, standard deviation). With `shared` all elements of
-    a world get the same draws.
+    Examples of `field` are "geom_friction", "site_pos", "light_diffuse", "jnt_range",
+    "mat_rgba", "pair_friction" and "opt.gravity". `names` are regular expressions on
+    the names of its elements, `columns` are indices within an element. `value_range` is
+    (minimum, maximum), for "gaussian" (mean, standard deviation). With `shared`, all
+    elements of a world get the same draws. With `asset_cfg=None` they are elements of
+    the scene itself: its ground, cameras and lights.
     """
     nominal = torch.as_tensor(model_value(env.sim.model, field))
     nominal = nominal.to(dtype=torch.float64, device=env.device)
@@ -88,16 +85,16 @@ def draw_fitted_parameters(
 ) -> None:
     """Draw parameters from the distribution that `simstate identify` has fitted.
 
-    Those that the scene has no place for (a delay of actuators without `max_delay_s`,
-    the bias of an encoder) are left out with a warning. `file` is its fit.json, and the
-    elements belong to `asset_cfg`.
+    Parameters that the scene does not have (a delay of actuators without
+    `max_delay_s`, the bias of an encoder) are left out with a warning. `file` is its
+    fit.json, and the elements belong to `asset_cfg`.
     """
     fitted = FittedParameters.load(file)
     count = len(fitted.parameters)
     drawn = fitted.sample(env.rng.normal(env_ids, count).cpu())
     missing = fitted.write(env.sim, drawn, env_ids)
     if missing:
-        warn(f"{file}: {', '.join(missing)} has no place in the task, and is left out.")
+        warn(f"{file}: the task does not have {', '.join(missing)}: left out.")
 
 
 def with_fitted(cfg: EnvCfg, file: str) -> EnvCfg:
@@ -180,7 +177,7 @@ def drawn_numbers(
 
 
 def combined(nominal: Tensor, drawn: Tensor, operation: Operation) -> Tensor:
-    """Return the model's own numbers, changed by those that were drawn."""
+    """Return the model's values, changed by those that were drawn."""
     if operation == "scale":
         return nominal * drawn
     if operation == "add":
@@ -200,7 +197,7 @@ def about(
     distribution: Distribution,
     shared: bool,
 ) -> Tensor:
-    """Return a parameter drawn about the model's own value; shape (n, elements)."""
+    """Return a parameter drawn relative to the model's value; shape (n, elements)."""
     count = len(elements)
     drawn = spread(env, env_ids, count, span, distribution, shared)
     own = nominal(env, name, elements).expand(env_ids.shape[0], count)

@@ -1,4 +1,4 @@
-"""Events that turn elements, change the headlight, and place worlds on a terrain."""
+"""Events that rotate elements, change the headlight, and place worlds on a terrain."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def randomize_orientation(
     names: str | Sequence[str] = ".*",
     asset_cfg: SceneEntityCfg | None = ROBOT,
 ) -> None:
-    """Turn elements of an entity from how the model has them, about their own axes.
+    """Rotate elements of an entity from the model's attitude, about their own axes.
 
     `field` is "site_quat", "cam_quat", "geom_quat" or "body_quat", `names` are regular
     expressions; ranges by "roll", "pitch", "yaw" [rad]: yaw, then pitch, then roll,
-    about the turned axes. With `asset_cfg=None` they are the scene's own elements.
+    about the rotated axes. With `asset_cfg=None` they are elements of the scene itself.
     """
     if not field.endswith("quat"):
         raise InvalidInputError(
@@ -87,10 +87,10 @@ def randomize_headlight(
 def place_on_tile(
     env: Env, env_ids: Tensor, levels: tuple[int, int] | None = None
 ) -> None:
-    """Draw the tile of the terrain on which worlds stand: any column, a level.
+    """Draw the column and the level of the terrain tile of worlds.
 
-    `levels` is the first and the last that is drawn; None: all. An event that places
-    the robot, as `reset_root_state`, comes after it.
+    `levels` is (first, last), both included; None: all. An event that places the robot,
+    such as `reset_root_state`, must follow it.
     """
     places = env.terrain
     if places is None:

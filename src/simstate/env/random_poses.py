@@ -18,7 +18,7 @@ DIRECTIONS = ("x", "y", "z", "roll", "pitch", "yaw")
 
 
 def drawn_directions(env: Env, env_ids: Tensor, ranges: Mapping[str, Range]) -> Tensor:
-    """Numbers for x, y, z, roll, pitch and yaw, zero where not named; (n, 6)."""
+    """Draw x, y, z, roll, pitch and yaw, zero without a range; shape (n, 6)."""
     spans = spans_of(env, ranges, DIRECTIONS)
     return env.rng.uniform(env_ids, 6, spans[:, 0], spans[:, 1])
 
@@ -37,7 +37,7 @@ def spans_of(
 def drawn_vectors(
     env: Env, env_ids: Tensor, count: int, ranges: Mapping[str, Range]
 ) -> Tensor:
-    """Vectors with ranges by "x", "y", "z", float64; shape (n, count, 3)."""
+    """Draw vectors with ranges by "x", "y", "z", float64; shape (n, count, 3)."""
     spans = spans_of(env, ranges, DIRECTIONS[:3])
     shares = env.rng.uniform(env_ids, 3 * count).reshape(-1, count, 3)
     return spans[:, 0] + (spans[:, 1] - spans[:, 0]) * shares

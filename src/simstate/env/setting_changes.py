@@ -26,8 +26,8 @@ Cfg = TypeVar("Cfg")
 def with_settings(cfg: Cfg, root: str, values: Mapping[str, Any]) -> Cfg:
     """Return a copy with other values by path; those of other roots are left out.
 
-    A value comes as a command line or a file has it: a list for a tuple, a name for a
-    function. A path that is not there, or a value that does not fit, raises.
+    Values have the form of command lines and files: a list for a tuple, a name for a
+    function. Raise for an unknown path or a value of a wrong type.
     """
     wanted = {path: v for path, v in values.items() if _root(path) == root}
     if not wanted:
@@ -47,18 +47,18 @@ def without(cfg: Cfg, root: str, paths: Sequence[str]) -> Cfg:
             terms = _terms(cfg, root)
             if path not in terms:
                 raise unknown_name("term to leave out", path, terms)
-            cfg = _lacking(cfg, root, path)
+            cfg = _without(cfg, root, path)
     return cfg
 
 
 def fit(path: str, value: Any, hint: Any) -> Any:
-    """The value as the annotation wants it, or an error that says what it wants."""
+    """Return the value converted to the annotation; raise if it does not fit."""
     for member in get_args(hint) if is_union(hint) else (hint,):
         try:
             return _fit(value, member)
         except (TypeError, ValueError):
             continue
-    raise InvalidInputError(f"{path} must be {_spelled(hint)}, got {value!r}.")
+    raise InvalidInputError(f"{path} must be {_hint_text(hint)}, got {value!r}.")
 
 
 def _fit(value: Any, hint: Any) -> Any:
@@ -106,9 +106,9 @@ def _fit_tuple(value: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(fit("", item, kind) for item, kind in zip(items, kinds, strict=True))
 
 
-def _spelled(hint: Any) -> str:
+def _hint_text(hint: Any) -> str:
     if is_union(hint):
-        return " or ".join(_spelled(member) for member in get_args(hint))
+        return " or ".join(_hint_text(member) for member in get_args(hint))
     if hint is types.NoneType:
         return "None"
     if get_origin(hint) is Literal:
@@ -158,7 +158,7 @@ def _changed_term(
 
 
 def _function(path: str, term: TermCfg, name: str) -> Any:
-    """The function of a name: the term's own, "module:function", or a shipped one."""
+    """Return a function by name: the term's, "module:function", or a shipped one."""
     func: Any = term.func
     if name == (func if isinstance(func, str) else function_name(func)):
         return func
@@ -190,7 +190,7 @@ def _replaced(value: Any, changes: dict[str, Any]) -> Any:
 
 
 def _terms(cfg: Any, root: str) -> list[str]:
-    """Return the paths of all parts that stand in dictionaries of parts."""
+    """Return the paths of all dataclasses in dictionaries, such as terms."""
     found: list[str] = []
     if isinstance(cfg, Mapping):
         for name, part in cast("Mapping[str, Any]", cfg).items():
@@ -202,19 +202,19 @@ def _terms(cfg: Any, root: str) -> list[str]:
     return found
 
 
-def _lacking(value: Any, path: str, removed: str) -> Any:
+def _without(value: Any, path: str, removed: str) -> Any:
     """Return the value at a path without one of the parts below it."""
     if not removed.startswith(f"{path}."):
         return value
     if isinstance(value, Mapping):
         items = cast("Mapping[str, Any]", value).items()
         return {
-            name: _lacking(part, f"{path}.{name}", removed)
+            name: _without(part, f"{path}.{name}", removed)
             for name, part in items
             if f"{path}.{name}" != removed
         }
     changes = {
-        name: _lacking(getattr(value, name), f"{path}.{name}", removed)
+        name: _without(getattr(value, name), f"{path}.{name}", removed)
         for name in _names(value)
     }
     return _replaced(value, changes)

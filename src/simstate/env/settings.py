@@ -1,8 +1,8 @@
 """Settings: every number, name and switch of a configuration, by its path.
 
-`env.rewards.track.weight` is the field `weight` of the entry "track" of the dictionary
-`rewards` of what is called `env`. Command lines, configuration files and sweeps name
-settings by these paths; `simstate.env.setting_changes` makes changed copies.
+In the configuration `env`, `env.rewards.track.weight` is the field `weight` of the
+entry "track" of the dictionary `rewards`. Command lines, configuration files and sweeps
+use these paths; `simstate.env.setting_changes` creates changed copies.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Setting:
     path: str
     """Path, such as "env.rewards.track.weight"."""
     value: Any
-    """Present value."""
+    """Current value."""
     hint: Any
     """Type annotation."""
     help: str = ""
@@ -42,19 +42,19 @@ class Setting:
 
 
 def settings_of(cfg: object, root: str) -> dict[str, Setting]:
-    """Return the settings of a configuration that is called `root`, by path."""
+    """Return the settings of a configuration by path, which starts with `root`."""
     found = _walk(cfg, type(cfg), root, "")
     return {setting.path: setting for setting in found}
 
 
 def described_settings(cfg: object, root: str) -> dict[str, Any]:
-    """Return the settings of a configuration by path, as a file can have them."""
+    """Return the settings of a configuration by path, as `described` values."""
     found = settings_of(cfg, root).items()
     return {path: described(setting.value) for path, setting in found}
 
 
 def described(value: object) -> Any:
-    """A value as a file can have it: numbers, strings, lists and dictionaries."""
+    """Return a value as numbers, strings, lists and dictionaries, for a file."""
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, tuple | list):
@@ -68,9 +68,9 @@ def described(value: object) -> Any:
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """Return a function as "module:name" or, of a task file, "file.py:name".
+    """Return the name of a function: "module:name", or "file.py:name" in a task file.
 
-    A partial is known by the function that it calls.
+    The name of a partial is that of its function.
     """
     while isinstance(function, functools.partial):
         function = cast("functools.partial[Any]", function).func
@@ -84,8 +84,8 @@ def _walk(value: object, hint: Any, path: str, text: str) -> Iterator[Setting]:
     if isinstance(value, TermCfg):
         yield from _term(value, path)
     elif isinstance(value, SceneEntityCfg):
-        unsaid = [f.name for f in fields(value) if not getattr(value, f.name)]
-        yield from _fields(value, path, skipped=unsaid)
+        unset = [f.name for f in fields(value) if not getattr(value, f.name)]
+        yield from _fields(value, path, skipped=unset)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         yield from _fields(value, path, skipped=())
     elif isinstance(value, Mapping):
@@ -96,13 +96,13 @@ def _walk(value: object, hint: Any, path: str, text: str) -> Iterator[Setting]:
         for k, item in enumerate(cast("Sequence[object]", value)):
             yield from _walk(item, Any, f"{path}.{k}", text)
     elif _is_plain(value):
-        spoken = _own_hint(value) if hint is Any else _spoken(hint)
-        if spoken is not None:
-            yield Setting(path, value, spoken, text)
+        plain = _hint_of(value) if hint is Any else _plain_hint(hint)
+        if plain is not None:
+            yield Setting(path, value, plain, text)
 
 
 def _fields(value: Any, path: str, skipped: Sequence[str]) -> Iterator[Setting]:
-    """The settings of a dataclass, field by field."""
+    """Yield the settings of a dataclass, field by field."""
     owner = cast("type[Any]", type(value))
     hints, docs = _hints(owner), _docs(owner)
     for field in fields(value):
@@ -115,7 +115,7 @@ def _fields(value: Any, path: str, skipped: Sequence[str]) -> Iterator[Setting]:
 
 
 def _term(term: TermCfg, path: str) -> Iterator[Setting]:
-    """The settings of a term: its function and all parameters that this takes."""
+    """Yield the settings of a term: its function and all parameters of it."""
     func = term.func if isinstance(term.func, str) else function_name(term.func)
     yield Setting(f"{path}.func", func, str, "The term's function.")
     yield from _fields(term, path, skipped=("func", "params"))
@@ -147,7 +147,7 @@ def parameters(term: TermCfg) -> dict[str, tuple[Any, Any]]:
     for name, parameter in signature.parameters.items():
         given = term.params.get(name, parameter.default)
         if isinstance(given, SceneEntityCfg) and name not in term.params:
-            continue  # the robot, as nearly everywhere
+            continue  # the default entity
         if given is not parameter.empty and parameter.kind != parameter.VAR_KEYWORD:
             found[name] = (given, _evaluated(parameter.annotation, scope))
     return found
@@ -161,12 +161,12 @@ def _evaluated(annotation: Any, scope: dict[str, Any]) -> Any:
         while isinstance(annotation, str):  # an alias may be one, too
             annotation = eval(annotation, scope)
         return _without_names(annotation, scope)
-    except Exception:  # such as a name that is imported for type checkers alone
+    except Exception:  # such as a name that is imported only for type checkers
         return Any
 
 
 def _without_names(annotation: Any, scope: dict[str, Any]) -> Any:
-    """A union's members that are names themselves, such as aliases, evaluated."""
+    """Evaluate members of a union that are names, such as aliases."""
     if not is_union(annotation):
         return annotation
     members = [
@@ -177,7 +177,7 @@ def _without_names(annotation: Any, scope: dict[str, Any]) -> Any:
 
 
 def _hints(owner: type) -> dict[str, Any]:
-    """Return the known annotations of a class and its parents."""
+    """Return the annotations of a class and its parents, evaluated."""
     hints: dict[str, Any] = {}
     for base in reversed(owner.__mro__):
         scope = vars(sys.modules.get(base.__module__, types))
@@ -187,7 +187,7 @@ def _hints(owner: type) -> dict[str, Any]:
 
 
 def _docs(owner: type) -> dict[str, str]:
-    """The strings below the fields of a class and of its parents, as one line each."""
+    """Return the docstrings of a class's fields, parents included, as one line each."""
     docs: dict[str, str] = {}
     for base in reversed(owner.__mro__):
         if dataclasses.is_dataclass(base):
@@ -212,7 +212,7 @@ def is_union(hint: Any) -> bool:
 
 
 def _member(hint: Any, kind: type) -> Any:
-    """Return the member of a union that is of such a kind."""
+    """Return the member of a union that is a subclass of `kind`, or None."""
     for member in get_args(hint) if is_union(hint) else (hint,):
         origin = get_origin(member) or member
         if isinstance(origin, type) and issubclass(origin, kind):
@@ -220,27 +220,27 @@ def _member(hint: Any, kind: type) -> Any:
     return None
 
 
-def _spoken(hint: Any) -> Any:
+def _plain_hint(hint: Any) -> Any:
     """Return the part of an annotation that a text can express; None: nothing."""
     origin, args = get_origin(hint), get_args(hint)
     if is_union(hint):
-        members = [said for arg in args if (said := _spoken(arg)) is not None]
-        says_something = any(member is not types.NoneType for member in members)
-        return Union[tuple(members)] if says_something else None  # noqa: UP007
+        members = [plain for arg in args if (plain := _plain_hint(arg)) is not None]
+        has_values = any(member is not types.NoneType for member in members)
+        return Union[tuple(members)] if has_values else None  # noqa: UP007
     if origin is Literal:
         return hint
     if isinstance(origin, type) and issubclass(origin, tuple | list | Sequence):
-        parts = [arg if arg is ... else _spoken(arg) for arg in args]
+        parts = [arg if arg is ... else _plain_hint(arg) for arg in args]
         if not parts or None in parts:
             return None
         return tuple[tuple(parts) if origin is tuple else (parts[0], ...)]
     return hint if isinstance(hint, type) and issubclass(hint, _PLAIN) else None
 
 
-def _own_hint(value: object) -> Any:
-    """Return the annotation of a value without one; None if it is unknown."""
+def _hint_of(value: object) -> Any:
+    """Return an annotation for a value without one; None if it is unknown."""
     if isinstance(value, tuple | list):
-        parts = [_own_hint(item) for item in cast("Sequence[object]", value)]
+        parts = [_hint_of(item) for item in cast("Sequence[object]", value)]
         return tuple[tuple(parts)] if parts and None not in parts else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None if value is None else type(value)

@@ -1,4 +1,4 @@
-"""Events that write where robots are, how they move and what pushes them."""
+"""Events that write poses and velocities of robots, and forces on them."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def reset_root_state(
     velocity_range: Mapping[str, Range] = _NO_RANGE,
     asset_cfg: SceneEntityCfg = ROBOT,
 ) -> None:
-    """Place the root link about its default state, world axes [m, rad, m/s, rad/s].
+    """Draw the root link's state about its default, world axes [m, rad, m/s, rad/s].
 
-    On a terrain about the middle of the world's tile, as high above it.
+    On a terrain, positions are relative to the middle of the world's tile.
 
-    Ranges by "x", "y", "z", "roll", "pitch", "yaw"; what is not named stays. The turn
-    is yaw, then pitch, then roll, about the turned axes.
+    Ranges by "x", "y", "z", "roll", "pitch", "yaw"; missing ones are zero. The rotation
+    is yaw, then pitch, then roll, about the rotated axes.
     """
     entity = env.scene[asset_cfg.name]
     state = entity.data.default_root_state[env_ids].clone()
@@ -59,7 +59,7 @@ def reset_joints(
     velocity_range: Range = (0.0, 0.0),
     asset_cfg: SceneEntityCfg = ROBOT,
 ) -> None:
-    """Place joints about their defaults, within the limits [rad or m, rad/s or m/s]."""
+    """Draw joints about their defaults, within limits [rad or m, rad/s or m/s]."""
     entity = env.scene[asset_cfg.name]
     data, ids = entity.data, asset_cfg.joint_ids
     count = len(asset_cfg.names_of("joint"))
@@ -111,13 +111,13 @@ def apply_external_wrench(
 
 
 class Impulses:
-    """Push each chosen link for a while, again and again; an event of mode "step".
+    """Push each chosen link repeatedly for a limited time; an event of mode "step".
 
     A force at the COM and a torque, world axes [N, N·m], are drawn when a push starts
     and act for its duration; then the wrench is zero until the next push.
 
     Args:
-        force_range: (least, greatest) force [N] by "x", "y", "z".
+        force_range: (minimum, maximum) force [N] by "x", "y", "z".
         torque_range: the same for the torque [N·m].
         duration_s: range of the time that a push lasts [s].
         pause_s: range of the time between two pushes [s].
@@ -130,7 +130,7 @@ class Impulses:
             span = given.get(name)
             if not isinstance(span, tuple | list) or not 0 < span[0] <= span[1]:
                 raise InvalidInputError(
-                    f"Impulses need {name}=(least, greatest) [s], > 0, got {span!r}.",
+                    f"Impulses need {name}=(minimum, maximum) [s], > 0, got {span!r}.",
                     name=name,
                 )
         self._left = env.memory("left", (), unit="s")
@@ -152,7 +152,7 @@ class Impulses:
         torque_range: Mapping[str, Range] = _NO_RANGE,
         asset_cfg: SceneEntityCfg = ROBOT,
     ) -> None:
-        """Start and end pushes in the worlds whose time has come."""
+        """Start and end pushes in the worlds that are due."""
         self._left -= env.step_dt
         due = env_ids[self._left[env_ids] <= 0]
         if not due.numel():

@@ -1,4 +1,4 @@
-"""Symmetry of a task: how observations and actions look in a mirror.
+"""Symmetry of a task: mirror images of observations and actions.
 
 `env.symmetry()` composes a signed permutation of the columns of every observation
 group and of the action. Contracts state most of it: a quantity of joints is permuted as
@@ -189,12 +189,12 @@ class Symmetry:
     def check_physics(self) -> float:
         """Compare steps from random states with those from their mirror images.
 
-        Return the largest relative difference of the velocities. Raise if it is more
-        than rounding: the model's physics is not symmetric.
+        Return the largest relative difference of the velocities. Raise if it exceeds
+        rounding errors: the model's physics is not symmetric.
 
-        The comparison uses MuJoCo's Newton solver until it has converged, because one
-        that stops early depends on the order of contacts. On a terrain it has no
-        contacts: no terrain is its own mirror image.
+        The comparison uses MuJoCo's Newton solver until convergence, because an earlier
+        result depends on the order of contacts. With a terrain, contacts are disabled:
+        no terrain is its own mirror image.
         """
         model = self._checked_model()
         mirror = ModelMirror(model, [self.of(name) for name in self.env.scene])
@@ -255,7 +255,7 @@ def mirrors(rule: Callable[..., SignedPermutation]) -> Callable[[Function], Func
 
 
 def unchanged(symmetry: Symmetry, **params: object) -> SignedPermutation:
-    """Mirror one column that stays the same, such as a height."""
+    """Keep one column, such as a height."""
     del symmetry, params
     return SignedPermutation.identity(1)
 
@@ -277,7 +277,7 @@ def _spread(elements: SignedPermutation, signs: tuple[float, ...]) -> SignedPerm
 def _labelled(
     label: str, name: str, rule: Callable[..., SignedPermutation], *args: Any
 ) -> SignedPermutation:
-    """Return what a rule gives; an error names the term."""
+    """Return the result of a rule; an error names the term."""
     try:
         return rule(*args)
     except SimStateError as error:

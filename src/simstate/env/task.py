@@ -1,8 +1,8 @@
-"""Task: what can be trained, wherever it is written.
+"""Task: a configuration to train, and the places where tasks are found.
 
-A task is a file with a function `env_cfg() -> EnvCfg` and, if wanted, `train_cfg() ->
+A task is a file with a function `env_cfg() -> EnvCfg` and, optionally, `train_cfg() ->
 TrainCfg`; a function of a module, as "my_package.tasks:ant"; an entry point of the
-group "simstate.tasks"; or a name that was registered. All of them are used alike.
+group "simstate.tasks"; or a registered name. All of them are used alike.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from simstate.env.env_cfg import EnvCfg
 from simstate.env.train_cfg import TrainCfg
 
 GROUP = "simstate.tasks"
-"""The entry points by which installed packages offer tasks."""
+"""Group of entry points with which installed packages provide tasks."""
 
 EnvSource: TypeAlias = "Callable[[], EnvCfg | tuple[EnvCfg, TrainCfg]] | EnvCfg"
 TrainSource: TypeAlias = "Callable[[], TrainCfg] | TrainCfg"
@@ -35,14 +35,14 @@ TrainSource: TypeAlias = "Callable[[], TrainCfg] | TrainCfg"
 
 @dataclass(frozen=True)
 class Task:
-    """An environment and how it is trained, under one name."""
+    """An environment and its training, under one name."""
 
     name: str
     """Name: a registered one, or the reference by which it was found."""
     env: EnvSource
-    """Makes the configuration of the environment."""
+    """The configuration of the environment, or a function that returns it."""
     train: TrainSource | None = None
-    """Makes that of the training; None: TrainCfg()."""
+    """That of the training, or a function that returns it; None: TrainCfg()."""
     description: str = ""
     """Description in one line."""
     path: Path | None = None
@@ -64,7 +64,7 @@ class Task:
 
     @property
     def reference(self) -> str:
-        """Reference that finds it from any folder."""
+        """Reference that is valid in any folder."""
         if self.path is None:
             return self.name
         return f"{self.path}:{self._function}" if self._function else str(self.path)
@@ -162,7 +162,7 @@ class Task:
 
 
 def label_of(reference: str) -> str:
-    """A short name for a reference: that of the file or function, without folders."""
+    """Return a short name for a reference: its file or function, without folders."""
     file, dot, function = reference.rpartition(".py")
     if dot and (not function or function.startswith(":")):
         return Path(file).name + function.replace(":", "-")
@@ -170,7 +170,7 @@ def label_of(reference: str) -> str:
 
 
 def from_reference(reference: str) -> Task | None:
-    """The task of a file or of a module's function; None: it looks like neither."""
+    """Return the task of a file or a module's function; None for other references."""
     head, colon, attribute = reference.rpartition(":")
     if not colon or "/" in attribute or "\\" in attribute:  # C:\…
         head, attribute = reference, ""
@@ -182,7 +182,7 @@ def from_reference(reference: str) -> Task | None:
 
 
 def from_entry_point(name: str) -> Task | None:
-    """Return the task that an installed package offers under this name."""
+    """Return the task of this name in an installed package; None: there is none."""
     for point in offered():
         if point.name == name:
             try:
@@ -190,7 +190,7 @@ def from_entry_point(name: str) -> Task | None:
             except Exception as error:
                 raise TaskError(
                     f"The task {name!r}, which an installed package offers as "
-                    f"{point.value!r}, cannot be loaded: {_said(error)}."
+                    f"{point.value!r}, cannot be loaded: {_description(error)}."
                 ) from error
             return found if isinstance(found, Task) else _task(name, found, None)
     return None
@@ -283,7 +283,7 @@ def _task(reference: str, found: Any, path: Path | None) -> Task:
     return Task(reference, made, None, description, path)
 
 
-def _said(error: Exception) -> str:
+def _description(error: Exception) -> str:
     place = place_of(error)
     where = "" if place is None else f"{place}: "
     return f"{where}{type(error).__name__}: {error}"

@@ -41,8 +41,8 @@ class TaskCourse(Course):
 
     Args:
         env: the environment.
-        act: the policy; None: actions are zero, or what sliders say.
-        task: name of the task, by which recordings of it replay; None: unknown.
+        act: the policy; None: sliders set the actions, initially zero.
+        task: reference to the task, for replays of recordings; None: unknown.
     """
 
     name = "task"
@@ -68,7 +68,7 @@ class TaskCourse(Course):
         self._seen, _ = self._env.reset(env_ids=list(env_ids))
 
     def snapshot(self, env_ids: Sequence[int] | None = None) -> Snapshot:
-        """All that the worlds are, the task's memory included."""
+        """Return the state of worlds, including the task's memory."""
         return self._env.snapshot(None if env_ids is None else list(env_ids))
 
     def restore(self, snapshot: Snapshot, env_ids: Sequence[int] | None = None) -> None:
@@ -77,7 +77,7 @@ class TaskCourse(Course):
         self._seen = self._env.observations
 
     def take_inputs(self, other: Course) -> None:
-        """Take the actions that sliders of another one have; a policy has its own."""
+        """Copy the actions of another course's sliders."""
         if isinstance(other, TaskCourse):
             self._actions.copy_(other._actions)
 
@@ -133,7 +133,7 @@ class TaskCourse(Course):
         terms = tuple(env.rewards.names)
         found = {
             "reward terms": Source(
-                "1", "what each term has given in this episode, weighted", terms,
+                "1", "weighted sum of each term in this episode", terms,
                 lambda: torch.stack([env.rewards.episode_sum(n) for n in terms], 1),
             )
         } if terms else {}  # fmt: skip
@@ -157,8 +157,8 @@ class TaskCourse(Course):
         if not self._env.commands:
             return {}
         about = (
-            "what is asked for: velocities [m/s], points [m], poses, attitudes, "
-            "headings, and where a motion has the links"
+            "goals: velocities [m/s], points [m], poses, attitudes, headings, and "
+            "positions of links in a motion"
         )
         return {"commands": (about, self._commands)}
 
@@ -171,7 +171,7 @@ class TaskCourse(Course):
 
 
 def command_shapes(seen: OneWorld, name: str, command: Command) -> list[Shape]:
-    """Return a command of the world shown, drawn where it is about."""
+    """Return the shapes of a command in the world shown."""
     values = on_host(command.command[seen.world])
     entity = command.entity.name
     text = f"command {name} = {vector_text(values)}"
@@ -182,15 +182,15 @@ def command_shapes(seen: OneWorld, name: str, command: Command) -> list[Shape]:
         where = f"{vector_text(pos)} m, {vector_text(quat)}, site to world"
         return [Axes(pos, quat, 0.3 * seen.size, f"command {name}: {where}")]
     if isinstance(command, MotionCommand):
-        places = on_host(command.frames.body_pos_w[seen.world])
+        positions = on_host(command.frames.body_pos_w[seen.world])
         radius, bodies = 0.02 * seen.size, command.entity.body_names
         texts = [
             f"command {name}: {entity}/{body} at {vector_text(pos)} m, link origin"
-            for body, pos in zip(bodies, places, strict=True)
+            for body, pos in zip(bodies, positions, strict=True)
         ]
         return [
             Point(pos, radius, GREEN, text)
-            for pos, text in zip(places, texts, strict=True)
+            for pos, text in zip(positions, texts, strict=True)
         ]
     if not command.entity.num_bodies:
         return []

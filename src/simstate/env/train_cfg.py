@@ -1,4 +1,4 @@
-"""TrainCfg: settings of the training of a task, as plain numbers."""
+"""TrainCfg: settings of the training of a task."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TrainCfg:
     steps_per_env: int = 24
     """Environment steps in each world before an update."""
     actor_group: str = "policy"
-    """Observation group of the actor. The critic sees the group "critic" or, without
+    """Observation group of the actor. The critic gets the group "critic" or, without
     one, that of the actor."""
     network: Literal["mlp", "cnn", "gru", "lstm"] = "mlp"
     """Kind of the networks: perceptrons, convolutions before them where a network sees
@@ -46,25 +46,25 @@ class TrainCfg:
     activation: str = "elu"
     """Activation of the hidden layers: "elu", "relu", "tanh" or another of rsl-rl's."""
     weight_init: Literal["default", "orthogonal"] = "default"
-    """First weights: torch's, or orthogonal with small outputs of the actor."""
+    """Initial weights: torch's, or orthogonal with small outputs of the actor."""
     symmetric: bool = False
-    """Make the networks exactly symmetric in the mirror image of the task
-    (`EnvCfg.symmetry`). It costs nothing, and the policy is an ordinary network."""
+    """Make the networks exactly equivariant under the mirror image of the task
+    (`EnvCfg.symmetry`). The policy is still an ordinary network of the same cost."""
     init_noise_std: float = 1.0
-    """Standard deviation of the actions at first."""
+    """Initial standard deviation of the actions."""
     noise_std_type: Literal["scalar", "log"] = "scalar"
-    """The parameter that is learnt: the standard deviation or its logarithm."""
+    """Learnt parameter: the standard deviation or its logarithm."""
     normalize_observations: bool = True
     """Scale observations by their running mean and deviation."""
     learning_rate: float = 1e-3
-    """Step of the optimiser, at first if `desired_kl` adapts it."""
+    """Learning rate of the optimiser; the initial one if `desired_kl` adapts it."""
     desired_kl: float | None = 0.01
-    """The learning rate adapts to this divergence per update; None: it is fixed."""
+    """KL divergence per update to which the learning rate adapts; None: it is fixed."""
     final_kl: float | None = None
-    """The divergence at the end: `desired_kl` decreases to it in a line over the second
-    half of `iterations`; None: it stays."""
+    """KL divergence at the end: `desired_kl` changes to it linearly over the second
+    half of `iterations`; None: it is constant."""
     entropy_coef: float = 0.005
-    """Weight of the policy's entropy in the loss: more of it explores more."""
+    """Weight of the policy's entropy in the loss: larger values explore more."""
     gamma: float = 0.99
     """Discount of rewards per step."""
     lam: float = 0.95
@@ -74,32 +74,32 @@ class TrainCfg:
     num_learning_epochs: int = 5
     """Number of passes over the experience in an update."""
     num_mini_batches: int = 4
-    """Into how many parts it cuts the experience."""
+    """Number of mini-batches in each pass."""
     value_loss_coef: float = 1.0
     """Weight of the critic's error in the loss."""
     clip_value_loss: bool = True
-    """Limit the change of the critic's values to `clip_param`, too. Switch it off where
+    """Also limit the change of the critic's values to `clip_param`. Disable it if
     rewards of single events are larger than that."""
     max_grad_norm: float = 1.0
-    """Longer gradients are shortened to this norm."""
+    """Maximum norm of gradients, to which longer ones are scaled."""
     rnd_weight: float = 0.0
     """Weight of the reward for novel observations per second (random network
     distillation); 0: none. RND observes the group "rnd" or, without one, what the
     critic observes."""
     replay_size: int = 200_000
-    """Steps of single worlds that "sac" keeps and learns from."""
+    """Number of steps of single worlds in the replay buffer of "sac"."""
     batch_size: int = 512
-    """Steps of single worlds in a step of the optimisers of "sac"."""
+    """Number of them in a batch of "sac"."""
     action_limit: float = 3.0
     """Largest magnitude of an action of "sac"."""
     patience: int | None = None
     """Updates without a higher mean return after which the run ends. The best policy is
-    kept as best.npz; None: the run takes all `iterations`."""
+    saved as best.npz; None: the run takes all `iterations`."""
     physics_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """MuJoCo's options in training only, such as {"solver": "PGS", "iterations": 4}; an
-    evaluation has those of the task."""
+    """MuJoCo's options in training, such as {"solver": "PGS", "iterations": 4};
+    evaluations use those of the task."""
     training_settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Settings of the environment in training only, by path, such as
+    """Settings of the environment in training, by path, such as
     {"env.commands.velocity.resampling_time_s": (1.0, 4.0)}."""
     rsl_rl: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Further settings of rsl-rl's classes by part, such as {"algorithm": {"optimizer":
@@ -111,7 +111,7 @@ class TrainCfg:
         return self.network in ("gru", "lstm")
 
     def kl_target(self, iteration: int) -> float | None:
-        """Return the divergence that an update aims at, after this many of them."""
+        """Return the target KL divergence after this number of updates."""
         if self.desired_kl is None or self.final_kl is None:
             return self.desired_kl
         half = self.iterations / 2.0
@@ -119,7 +119,7 @@ class TrainCfg:
         return self.desired_kl + share * (self.final_kl - self.desired_kl)
 
     def check(self) -> None:
-        """Raise unless every setting is one that a learner can work with."""
+        """Raise unless every setting is valid."""
         for name in (
             "num_envs", "iterations", "steps_per_env", "num_learning_epochs",
             "num_mini_batches",

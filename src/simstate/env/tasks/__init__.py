@@ -1,7 +1,7 @@
-"""Tasks by name: those that ship, each in a separate file, and those of others.
+"""Tasks by name: those that ship, each in a separate file, and those of users.
 
-What ships has no privilege: a user's file, function, entry point or registered name is
-found by the same call and used in the same places.
+A user's file, function, entry point or registered name is found by the same call as a
+shipped task, and used in the same places.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ def register(
     """Give a task a name, under which it is found everywhere.
 
     Args:
-        name: letters, digits, "-" and "_": it becomes a part of folders and ids.
-        env_cfg: a function that makes the EnvCfg, or one to take copies of.
+        name: letters, digits, "-" and "_", since folders and ids contain it.
+        env_cfg: a function that returns the EnvCfg, or an EnvCfg that is copied.
         train_cfg: the same for the TrainCfg; None: TrainCfg().
-        description: what it is about, in one line; "": the function's docstring.
-        replace: whether another task may have had the name.
+        description: a description in one line; "": the function's docstring.
+        replace: True to replace a registered task of this name.
     """
     if not name or not name.replace("-", "").replace("_", "").isalnum():
         raise InvalidInputError(
@@ -73,11 +73,11 @@ def register(
     if name in shipped or (name in _registered and not replace):
         remedy = "" if name in shipped else ", or pass replace=True"
         raise InvalidInputError(
-            f"There is a task {name!r} already: give it another name{remedy}.",
+            f"The task {name!r} exists already: choose another name{remedy}.",
             name=name,
         )
-    said = description or (getattr(env_cfg, "__doc__", None) or "").strip()
-    task = Task(name, env_cfg, train_cfg, said.partition("\n")[0])
+    text = description or (getattr(env_cfg, "__doc__", None) or "").strip()
+    task = Task(name, env_cfg, train_cfg, text.partition("\n")[0])
     _registered[name] = task
     for listener in _listeners:
         listener(name)
@@ -90,21 +90,21 @@ def when_registered(listener: Callable[[str], None]) -> None:
 
 
 def find(reference: str | Path) -> Task:
-    """Return the task that a reference stands for.
+    """Return the task of a reference.
 
-    A registered name; the name of an entry point "simstate.tasks" of an installed
-    package; the path of a .py file, also with a function of it as "file.py:ant"; or
-    "package.module:ant", a function, or what has an `env_cfg`.
+    A reference is a registered name; the name of an entry point "simstate.tasks" of an
+    installed package; the path of a .py file, also with a function of it as
+    "file.py:ant"; or "package.module:ant", a function or an object with `env_cfg`.
     """
     reference = str(reference)
     if reference in _MODULES:
         module = import_module(f"{__name__}.{_MODULES[reference]}")
-        said = (module.__doc__ or "").strip().partition("\n")[0]
+        text = (module.__doc__ or "").strip().partition("\n")[0]
         return Task(
             reference,
             module.env_cfg,
             module.train_cfg,
-            said,
+            text,
             trained=getattr(module, "TRAINED", "not trained yet"),
             core_seconds=getattr(module, "CORE_SECONDS", None),
         )
@@ -112,10 +112,10 @@ def find(reference: str | Path) -> Task:
         return _registered[reference]
     if reference in CLASSICS or reference in SUITE:
         made = functools.partial(classic_env.env_cfg, reference)
-        said = f"Gymnasium's {reference}, bit for bit"
+        text = f"Gymnasium's {reference}, bit for bit"
         if reference in SUITE:
-            said = f"dm_control's {reference.removeprefix('dm-')}"
-        return Task(reference, made, None, said, trained="not trained yet")
+            text = f"dm_control's {reference.removeprefix('dm-')}"
+        return Task(reference, made, None, text, trained="not trained yet")
     found = from_entry_point(reference) or from_reference(reference)
     if found is None:
         raise UnknownNameError(
@@ -128,7 +128,7 @@ def find(reference: str | Path) -> Task:
 
 
 def names() -> tuple[str, ...]:
-    """The names of all tasks that have one: shipped, registered, of entry points."""
+    """Return the names of all tasks: shipped, registered, and of entry points."""
     points = [point.name for point in offered()]
     return tuple(dict.fromkeys([*NAMES, *classic_env.NAMES, *_registered, *points]))
 
@@ -139,7 +139,7 @@ def is_classic(name: str) -> bool:
 
 
 def classic_limit(name: str) -> int | None:
-    """Return the steps of an episode of one of them; None: it is another task."""
+    """Return the steps of an episode of one of them; None for another task."""
     return CLASSICS[name].limit if name in CLASSICS else None
 
 
@@ -153,7 +153,7 @@ def make_cfg(reference: str | Path, **options: Any) -> EnvCfg:
 
 
 def make_train_cfg(reference: str | Path) -> TrainCfg:
-    """A new configuration of how a task is trained, which the caller may change."""
+    """Return a new configuration of a task's training, which the caller may change."""
     return find(reference).train_cfg()
 
 

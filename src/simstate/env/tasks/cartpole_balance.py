@@ -1,7 +1,7 @@
 """Keep a pole upright on a cart that a motor pushes along its rail.
 
-The action is the share of 20 N that the motor pushes with. The pole starts nearly
-upright; the episode ends when it has tipped by more than a fifth of a turn.
+The action is the motor's force as a fraction of 20 N. The pole starts nearly upright;
+the episode ends when it has tipped by more than 1.2 rad.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Keep a pole upright on a cart, seen by a camera: the policy gets pictures only.
+"""Keep a pole upright on a cart, seen by a camera: the policy gets only pictures.
 
-It sees the last three pictures in grey, from which it has to infer velocities; the
-critic sees positions and velocities. Otherwise the task is Cartpole-Balance.
+It gets the last three pictures in grey, from which it has to infer velocities; the
+critic gets positions and velocities. Otherwise the task is Cartpole-Balance.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Swing a hanging pole up and hold it there, by pushing its cart along the rail.
 
-The action is the share of 20 N that the motor pushes with. The pole hangs at first, and
-the reward is its height: nothing ends the episode but time.
+The action is the motor's force as a fraction of 20 N. The pole initially hangs, and the
+reward is its height. Only the time limit ends the episode.
 """
 
 from __future__ import annotations

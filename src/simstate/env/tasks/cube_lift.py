@@ -1,7 +1,7 @@
 """Grip a cube that lies in front of an arm, and bring it to a point in the air.
 
 The action moves the hand along the base's axes and opens or closes the gripper. The
-cube lies elsewhere in every episode, and so is the point.
+positions of the cube and of the point differ in every episode.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CUBE = SceneEntityCfg("cube", site_names="center")
 TRAINED = "58 of 64 cubes within 5 cm from 4 s on, mean 3.4 cm"
 CORE_SECONDS = 774
 LOWEST_M, HIGHEST_M = 0.03, 0.15
-"""Between these heights of the cube's middle the reward for lifting it grows."""
+"""Heights of the cube's centre between which the reward for lifting it grows."""
 
 
 def env_cfg() -> EnvCfg:
@@ -125,7 +125,7 @@ def _seen() -> dict[str, ObservationTermCfg]:
 
 
 def _rewards() -> dict[str, RewardTermCfg]:
-    """Come to the cube, lift it, bring it to its place, calmly."""
+    """Return the rewards: reach the cube, lift it, place it, with small velocities."""
     goal = {"command_name": "goal"}
     sites = {"asset_cfg": HAND, "target_cfg": CUBE}
     heights = {"low": LOWEST_M, "high": HIGHEST_M}

@@ -1,8 +1,8 @@
 """Turn a glider to a heading while it glides, by torques about its own axes.
 
 MuJoCo's model of air about ellipsoids gives lift and drag to wing, tail and fuselage. A
-pod under the left wing makes it bank to the left by itself. The action is the share of
-the torques that ailerons, elevator and rudder could give.
+pod under the left wing makes it bank to the left. The action is a fraction of the
+torques of ailerons, elevator and rudder.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CORE_SECONDS = 204
 
 
 def in_air() -> mujoco.MjSpec:
-    """Return the glider, with geoms that feel the air."""
+    """Return the glider, with aerodynamic forces on its geoms."""
     spec = models.spec("glider")
     for name in ("fuselage", "wing", "tailplane", "fin"):
         spec.geom(name).fluid_ellipsoid = 1

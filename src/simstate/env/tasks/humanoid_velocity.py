@@ -1,7 +1,7 @@
 """Walk on two legs at a commanded velocity; the arms hang and swing.
 
-Position servos drive the legs, the waist and the elbows. A clock asks the feet to step
-in turn, unless the command is to stand.
+Position servos drive the legs, the waist and the elbows. The reward follows a clock by
+which the feet alternate, unless the command is zero.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HINGES = SceneEntityCfg("robot", joint_names=(".*hip.*", ".*knee", ".*ankle.*"))
 CALM = SceneEntityCfg(
     "robot", joint_names=("waist_.*", ".*_hip_yaw", ".*_hip_roll", ".*_elbow")
 )
-"""Joints that walking needs little."""
+"""Joints that walking hardly needs."""
 FEET = SceneEntityCfg(
     "robot", body_names=("left_foot", "right_foot"), preserve_order=True
 )
@@ -80,7 +80,7 @@ def env_cfg() -> EnvCfg:
 
 
 def _rewards() -> dict[str, RewardTermCfg]:
-    """Track the command, step in turn, upright, and do so calmly."""
+    """Return the rewards: track the command, alternate feet, stay upright, calmly."""
     velocity = {"command_name": "velocity"}
     return {
         "track_lin_vel": RewardTermCfg(

@@ -18,7 +18,7 @@ from simstate.env import (
 def observed(period_s: float) -> dict[str, ObservationGroupCfg]:
     """Return the observations of the policy, with noise, and the critic, without.
 
-    The command "velocity" and a clock of this period are part of it.
+    They include the command "velocity" and a clock of this period.
     """
     return {
         name: ObservationGroupCfg(_terms(period_s), noise=noise)
@@ -54,7 +54,7 @@ def _terms(period_s: float) -> dict[str, ObservationTermCfg]:
 def disturbed(
     bend_rad: float, push_m_s: float, joints: SceneEntityCfg
 ) -> dict[str, EventTermCfg]:
-    """Any heading and joints bent a little at reset; a push now and then."""
+    """Return the events: random heading and joints at reset, and pushes."""
     push = (-push_m_s, push_m_s)
     return {
         "place": EventTermCfg(

@@ -70,7 +70,7 @@ def env_cfg() -> EnvCfg:
 
 
 def _rewards() -> dict[str, RewardTermCfg]:
-    """Track the command, trot, and do so calmly."""
+    """Return the rewards: track the command, trot, with small efforts."""
     return {
         "track_lin_vel": RewardTermCfg(
             rewards.track_lin_vel,
@@ -135,8 +135,8 @@ def train_cfg() -> TrainCfg:
         noise_std_type="log",
         entropy_coef=0.001,
         physics_options={"solver": "PGS", "iterations": 4},
-        # Falls follow changes of the command: there are more of them. A lean that can
-        # still be caught ends an episode, too, so that policies keep a distance.
+        # Falls follow changes of the command, so these are more frequent. Tilts that
+        # could still be corrected also end an episode, so that policies avoid them.
         training_settings={
             "env.commands.velocity.resampling_time_s": (2.0, 6.0),
             "env.terminations.tipped.params.limit_angle": 0.5,

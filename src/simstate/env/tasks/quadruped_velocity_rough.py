@@ -1,6 +1,6 @@
 """Walk over rough ground, slopes and stairs at a commanded velocity.
 
-Quadruped-Velocity on tiles of rising difficulty: the policy sees the heights around it,
+Quadruped-Velocity on tiles of rising difficulty: the policy gets the heights around it,
 worlds that walk far go up a level, and the trunk must not touch the ground.
 """
 
@@ -55,7 +55,7 @@ def env_cfg() -> EnvCfg:
             observations.terrain_scan, params=dict(SCAN), noise=noise, scale=2.0
         )
     cfg.rewards |= {
-        # Slopes and stairs need both.
+        # Slopes and stairs need vertical velocities and tilts.
         "lin_vel_z": RewardTermCfg(rewards.lin_vel_z_l2, weight=-0.5),
         "flat": RewardTermCfg(rewards.flat_orientation_l2, weight=-0.2),
         "height": RewardTermCfg(

@@ -1,8 +1,7 @@
 """Turn a satellite with flexible panels to an attitude, by three reaction wheels.
 
-The action is the share of 1 N·m that each wheel's motor turns its wheel with; the hub
-turns the other way. There is no gravity and no air: rotations continue, and
-the panels swing if they are hurried.
+The action is the torque of each wheel's motor in N·m; the hub turns the opposite way.
+There is no gravity and no air: rotations continue, and fast turns swing the panels.
 """
 
 from __future__ import annotations
