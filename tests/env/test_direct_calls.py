@@ -104,7 +104,7 @@ def test_events_work_with_their_defaults(env):
 
 def test_column_names_are_kept():
     assert observations.joint_pos_rel.column_names
-    assert observations.joint_pos_rel.__doc__.startswith("Joint positions less")
+    assert observations.joint_pos_rel.__doc__.startswith("Joint positions relative")
     assert "asset_cfg" in inspect.signature(observations.joint_pos_rel).parameters
 
 

@@ -278,13 +278,6 @@ def _check_kinds(where: str, values: object, kind: type) -> None:
         instance_of(f"EnvCfg.{where}[{name!r}]", value, kind)
 
 
-def is_whole(value: object, least: int) -> bool:
-    """Return True for an int, not a bool, of at least `least`."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        return False
-    return value >= least
-
-
 def is_number(value: object) -> bool:
     """Return True for a finite number."""
     return isinstance(value, Real) and math.isfinite(value)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor
 
-from simstate.base.errors import InvalidInputError, listed
+from simstate.base.errors import listed
 from simstate.base.ids import Ids
 from simstate.base.notebook import html_summary
 from simstate.env import (
@@ -260,8 +260,7 @@ def _curriculum_log(term: Term, value: Any) -> dict[str, float]:
     try:
         return {key: float(each) for key, each in found.items()}
     except (TypeError, ValueError, RuntimeError) as error:
-        raise InvalidInputError(
-            f"The {term.label} must return a number, a dictionary of numbers by name, "
-            f"or None; got {value!r}.",
-            name=term.name,
+        raise term.error(
+            "must return a number, a dictionary of numbers by name, or None; got "
+            f"{value!r}"
         ) from error

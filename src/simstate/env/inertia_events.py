@@ -19,7 +19,7 @@ from simstate.env.parameter_events import (
     model_ids,
     nominal,
 )
-from simstate.env.random_poses import DIRECTIONS, drawn_vectors, spans_of
+from simstate.env.random_poses import DIRECTIONS, NO_RANGE, drawn_vectors, spans_of
 from simstate.env.scene_needs import moves_com
 from simstate.math import quaternion
 from simstate.math.vector import principal_axes
@@ -27,7 +27,6 @@ from simstate.math.vector import principal_axes
 if TYPE_CHECKING:
     from simstate.env.env import Env
 
-_NO_RANGE: Mapping[str, Range] = {}
 _PLANES = ("xy", "xz", "yz")
 
 
@@ -86,9 +85,9 @@ def randomize_pseudo_inertia(
     env: Env,
     env_ids: Tensor,
     density_range: Range = (0.0, 0.0),
-    stretch_range: Mapping[str, Range] = _NO_RANGE,
-    shear_range: Mapping[str, Range] = _NO_RANGE,
-    com_range: Mapping[str, Range] = _NO_RANGE,
+    stretch_range: Mapping[str, Range] = NO_RANGE,
+    shear_range: Mapping[str, Range] = NO_RANGE,
+    com_range: Mapping[str, Range] = NO_RANGE,
     asset_cfg: SceneEntityCfg = ROBOT,
 ) -> None:
     """Draw mass, COM and inertia of each chosen link, physically consistent.

@@ -15,10 +15,10 @@ from torch import Tensor
 
 from simstate.base.checks import check_range
 from simstate.base.contract import Contract
-from simstate.base.errors import InvalidInputError, ShapeError
-from simstate.base.places import remember_place, written_at
+from simstate.base.errors import InvalidInputError
+from simstate.base.places import written_at
 from simstate.env.contracts import contracts_of
-from simstate.env.env_cfg import ObservationTermCfg, is_number, is_whole
+from simstate.env.env_cfg import ObservationTermCfg, is_number
 from simstate.env.observation_noise import NoiseMemory, ObservationNoise, UniformNoise
 from simstate.env.terms import Term
 
@@ -114,10 +114,10 @@ class ObservationTerm(Term):
         self.shape, self._source = tuple(value.shape[1:]), value.dtype
         self.width = self.shape[-1]
         if isinstance(self.scale, tuple) and len(self.scale) != self.width:
-            raise self._error(
+            raise self.error(
                 f"has {len(self.scale)} scales for {self.width} columns: give one for "
                 "each, or a single one",
-                value,
+                shape=value.shape,
             )
         if self.is_array:
             source = self._tensor(value[:0]).dtype
@@ -134,22 +134,16 @@ class ObservationTerm(Term):
         if value.shape[1:] != self.shape:
             was, now = (f"(num_envs, {', '.join(map(str, s))})"
                         for s in (self.shape, value.shape[1:]))  # fmt: skip
-            raise self._error(
-                f"returned shape {now}, and {was} before: it must stay the same", value
+            raise self.error(
+                f"returned shape {now}, and {was} before: it must stay the same",
+                shape=value.shape,
             )
         if self.is_array and value.dtype != self._source:
-            raise self._error(
+            raise self.error(
                 f"returned {value.dtype}, and {self._source} before: it must stay the "
                 "same",
-                value,
+                shape=value.shape,
             )
-
-    def _error(self, what: str, value: Any) -> ShapeError:
-        error = ShapeError(
-            f"The {self.label} {what}.", name=self.path, shape=value.shape
-        )
-        remember_place(error, self.place)
-        return error
 
     def _tensor(self, value: Any) -> Tensor:
         """Return the function's value as a tensor."""
@@ -231,10 +225,8 @@ class ObservationTerm(Term):
         """Return a name for each column; in a history, with the age in steps."""
         names = self.column_names(self.width)
         if len(names) != self.width:
-            raise ShapeError(
-                f"The {self.label} has {self.width} columns, but names for "
-                f"{len(names)}.",
-                name=self.path,
+            raise self.error(
+                f"has {self.width} columns, but names for {len(names)}",
                 shape=[self.width],
             )
         if self.history == 1:
@@ -261,14 +253,14 @@ class ObservationTerm(Term):
                 name="noise",
             )
         delay = self.delay
-        is_range = len(delay) == 2 and all(is_whole(steps, 0) for steps in delay)
+        is_range = len(delay) == 2 and all(_is_integer(steps, 0) for steps in delay)
         if not is_range or delay[0] > delay[1]:
             raise InvalidInputError(
                 f"The {self.label} has delay {cfg.delay!r}: it must be an integer "
                 "number of steps ≥ 0, or a tuple (minimum, maximum) of them.",
                 name="delay",
             )
-        if not is_whole(cfg.history, least=1):
+        if not _is_integer(cfg.history, least=1):
             raise InvalidInputError(
                 f"The {self.label} has history {cfg.history!r}: it must be an integer "
                 "≥ 1.",
@@ -282,6 +274,11 @@ class ObservationTerm(Term):
                 name="scale",
             )
         check_range(self.label, "clip", cfg.clip, finite=False)
+
+
+def _is_integer(value: object, least: int) -> bool:
+    """Return True for an int, not a bool, of at least `least`."""
+    return type(value) is int and value >= least
 
 
 def _range_of(delay: int | tuple[int, int]) -> tuple[int, int]:

@@ -57,16 +57,14 @@ def randomize_parameter(
     elements of a world get the same draws. With `asset_cfg=None` they are elements of
     the scene itself: its ground, cameras and lights.
     """
-    nominal = torch.as_tensor(model_value(env.sim.model, field))
-    nominal = nominal.to(dtype=torch.float64, device=env.device)
-    elements = None
+    own, elements = nominal(env, field, None), None
     if not field.startswith("opt."):
         owner = None if asset_cfg is None else asset_cfg.name
         elements = elements_of(env, owner, field, names)
         if field == "geom_rgba":
             _refuse_hidden_colours(env.sim.model, elements)
-        nominal = nominal[elements]
-    values = nominal.expand(env_ids.shape[0], *nominal.shape).clone()
+        own = own[:, elements]
+    values = own.expand(env_ids.shape[0], *own.shape[1:]).clone()
     flat = values.reshape(
         env_ids.shape[0], 1 if elements is None else len(elements), -1
     )
@@ -217,10 +215,14 @@ def spread(
     return drawn.expand(-1, count)
 
 
-def nominal(env: Env, name: str, elements: list[int]) -> Tensor:
-    """Return the model's own values of a parameter, float64; shape (1, elements, …)."""
-    values = torch.as_tensor(model_value(env.sim.model, name)[elements])
-    return values.to(dtype=torch.float64, device=env.device)[None]
+def nominal(env: Env, name: str, elements: list[int] | None) -> Tensor:
+    """Return the model's values of a parameter, float64; shape (1, elements, …).
+
+    `elements` is None for a parameter that is not one of elements, such as an option.
+    """
+    values = torch.as_tensor(model_value(env.sim.model, name))
+    values = values.to(dtype=torch.float64, device=env.device)
+    return (values if elements is None else values[elements])[None]
 
 
 def model_ids(env: Env, asset_cfg: SceneEntityCfg, kind: str) -> list[int]:

@@ -10,12 +10,11 @@ import torch
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError
-from simstate.engine.engine import model_value
 from simstate.env.commands import Range
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT
 from simstate.env.parameter_events import elements_of, nominal
-from simstate.env.random_poses import DIRECTIONS, spans_of
+from simstate.env.random_poses import DIRECTIONS, drawn_vectors
 from simstate.math import euler, quaternion
 from simstate.scene.cameras import HEADLIGHT
 
@@ -46,14 +45,9 @@ def randomize_orientation(
         )
     owner = None if asset_cfg is None else asset_cfg.name
     elements = elements_of(env, owner, field, names)
-    nominal = torch.as_tensor(model_value(env.sim.model, field)[elements])
-    nominal = nominal.to(dtype=torch.float64, device=env.device)
-    spans = spans_of(env, angle_range, DIRECTIONS[3:])
-    count = len(elements)
-    shares = env.rng.uniform(env_ids, 3 * count).reshape(-1, 3)
-    angles = spans[:, 0] + (spans[:, 1] - spans[:, 0]) * shares
+    angles = drawn_vectors(env, env_ids, len(elements), angle_range, DIRECTIONS[3:])
     turn = euler.to_quaternion(angles, "izyx")
-    turned = quaternion.multiply(nominal, turn.reshape(-1, count, 4))
+    turned = quaternion.multiply(nominal(env, field, elements), turn)
     env.sim.write_parameter(field, turned, elements, env_ids)
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from simstate.env.env import Env
 
 DIRECTIONS = ("x", "y", "z", "roll", "pitch", "yaw")
+NO_RANGE: Mapping[str, Range] = {}
 
 
 def drawn_directions(env: Env, env_ids: Tensor, ranges: Mapping[str, Range]) -> Tensor:
@@ -35,9 +36,13 @@ def spans_of(
 
 
 def drawn_vectors(
-    env: Env, env_ids: Tensor, count: int, ranges: Mapping[str, Range]
+    env: Env,
+    env_ids: Tensor,
+    count: int,
+    ranges: Mapping[str, Range],
+    directions: tuple[str, ...] = DIRECTIONS[:3],
 ) -> Tensor:
-    """Draw vectors with ranges by "x", "y", "z", float64; shape (n, count, 3)."""
-    spans = spans_of(env, ranges, DIRECTIONS[:3])
+    """Draw vectors with ranges by three directions, float64; shape (n, count, 3)."""
+    spans = spans_of(env, ranges, directions)
     shares = env.rng.uniform(env_ids, 3 * count).reshape(-1, count, 3)
     return spans[:, 0] + (spans[:, 1] - spans[:, 0]) * shares

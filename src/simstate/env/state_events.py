@@ -12,22 +12,20 @@ from simstate.base.errors import InvalidInputError
 from simstate.env.commands import Range
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT
-from simstate.env.random_poses import drawn_directions, drawn_vectors
+from simstate.env.random_poses import NO_RANGE, drawn_directions, drawn_vectors
 from simstate.math import euler, quaternion
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
     from simstate.env.env_cfg import EventTermCfg
 
-_NO_RANGE: Mapping[str, Range] = {}
-
 
 @resolves_entities
 def reset_root_state(
     env: Env,
     env_ids: Tensor,
-    pose_range: Mapping[str, Range] = _NO_RANGE,
-    velocity_range: Mapping[str, Range] = _NO_RANGE,
+    pose_range: Mapping[str, Range] = NO_RANGE,
+    velocity_range: Mapping[str, Range] = NO_RANGE,
     asset_cfg: SceneEntityCfg = ROBOT,
 ) -> None:
     """Draw the root link's state about its default, world axes [m, rad, m/s, rad/s].
@@ -94,8 +92,8 @@ def push_by_setting_velocity(
 def apply_external_wrench(
     env: Env,
     env_ids: Tensor,
-    force_range: Mapping[str, Range] = _NO_RANGE,
-    torque_range: Mapping[str, Range] = _NO_RANGE,
+    force_range: Mapping[str, Range] = NO_RANGE,
+    torque_range: Mapping[str, Range] = NO_RANGE,
     asset_cfg: SceneEntityCfg = ROBOT,
 ) -> None:
     """Draw a force at the COM and a torque on each chosen link, world axes [N, N·m].
@@ -148,8 +146,8 @@ class Impulses:
         env_ids: Tensor,
         duration_s: Range,
         pause_s: Range,
-        force_range: Mapping[str, Range] = _NO_RANGE,
-        torque_range: Mapping[str, Range] = _NO_RANGE,
+        force_range: Mapping[str, Range] = NO_RANGE,
+        torque_range: Mapping[str, Range] = NO_RANGE,
         asset_cfg: SceneEntityCfg = ROBOT,
     ) -> None:
         """Start and end pushes in the worlds that are due."""

@@ -13,7 +13,7 @@ from torch import Tensor
 from simstate.base.checks import one_of
 from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.base.ids import int_list
-from simstate.base.places import remember_place, written_at
+from simstate.base.places import written_at
 from simstate.env.backend import backend_of
 from simstate.env.env_cfg import (
     END_KINDS,
@@ -120,7 +120,11 @@ class TermPlan:
         backend = self._backend
         if isinstance(value, Tensor):
             if value.device.type != self._device.type:
-                raise term.device_error(value.device, self._device)
+                raise term.error(
+                    f"returned a tensor on the device {str(value.device)!r}, and the "
+                    f"environment is on {str(self._device)!r}: create it with "
+                    "device=env.device"
+                )
             value = backend.array(value)  # without the graph, which results would keep
         fits = isinstance(value, backend.kind)
         fits = fits and self._ndim <= value.ndim <= self._most
@@ -130,9 +134,12 @@ class TermPlan:
         want = f"({count},)" if self._ndim == 1 else f"({count}, k)"
         if self._most > self._ndim:
             want += f" or ({count}, …, k)"
-        raise term.shape_error(value, want, self._remedy(value))
+        shape = getattr(value, "shape", None)
+        got = type(value).__name__ if shape is None else tuple(shape)
+        hint = self._hint(value)
+        raise term.error(f"must return shape {want}, got {got}{hint}", shape=shape)
 
-    def _remedy(self, value: Any) -> str:
+    def _hint(self, value: Any) -> str:
         """Return a hint for a value of a frequent wrong shape; else ""."""
         shape = tuple(getattr(value, "shape", ()))
         if value is None:
@@ -150,7 +157,7 @@ class TermPlan:
         """
         name = str(value.dtype).removeprefix("torch.")
         if not name.startswith(("float", "bfloat", "int", "uint")):
-            raise term.dtype_error(name)
+            raise term.error(f"must return real numbers or booleans, got {name}")
         if value.ndim > 2:
             return value
         return self._backend.cast(value, torch.float64)
@@ -296,19 +303,12 @@ class EpisodeEnd:
         truncated[:] = False
         for k, ended in enumerate(found):
             if ended.dtype != self._bool:
-                raise self._error(self.terms[k], ended.dtype)
+                raise self.terms[k].error(f"must return booleans, got {ended.dtype}")
             reasons[:, k] = ended
             kind = truncated if self._is_time_out[k] else terminated
             kind |= ended
         truncated &= ~terminated
         return terminated, truncated
-
-    def _error(self, term: Term, dtype: object) -> InvalidInputError:
-        error = InvalidInputError(
-            f"The {term.label} must return booleans, got {dtype}.", name=term.path
-        )
-        remember_place(error, term.place)
-        return error
 
     def timed_out(self) -> Any:
         """Return the worlds that timed out in the last step, terminated or not.

@@ -126,46 +126,21 @@ class Term:
             return [self.name]
         return [f"{self.name}/{i}" for i in range(count)]
 
-    def dtype_error(self, dtype: str) -> InvalidInputError:
-        """Return the error of a term that did not return real numbers."""
-        error = InvalidInputError(
-            f"The {self.label} must return real numbers or booleans, got {dtype}.",
-            name=self.path,
-        )
-        remember_place(error, self.place)
-        return error
-
-    def shape_error(self, value: object, want: str, hint: str) -> ShapeError:
-        """Return the error of a term that returned another shape than `want`."""
-        shape = getattr(value, "shape", None)
-        got = type(value).__name__ if shape is None else tuple(shape)
-        text = f"The {self.label} must return shape {want}, got {got}"
-        ending = hint or "."
-        error = ShapeError(text + ending, name=self.path, shape=shape)
-        remember_place(error, self.place)
-        return error
-
-    def device_error(self, given: object, wanted: object) -> InvalidInputError:
-        """Return the error of a term that returned a tensor of another device."""
-        error = InvalidInputError(
-            f"The {self.label} returned a tensor on the device {str(given)!r}, and the "
-            f"environment is on {str(wanted)!r}: create it with device=env.device.",
-            name=self.path,
-        )
+    def error(self, text: str, **fields: Any) -> InvalidInputError:
+        """Return the error "The … term … {text}.", a ShapeError if it has a `shape`."""
+        kind = ShapeError if "shape" in fields else InvalidInputError
+        error = kind(f"The {self.label} {text}.", name=self.path, **fields)
         remember_place(error, self.place)
         return error
 
     def not_finite_error(self, value: float, world: int) -> InvalidInputError:
         """Return the error of a term that returned a value which is not finite."""
-        error = InvalidInputError(
-            f"The {self.label} returned {value} in world {world}. The state of the "
-            "world is finite (a diverged one keeps its last finite state), so the term "
-            "itself divides by zero, takes the root of a negative number or the like.",
-            name=self.path,
+        return self.error(
+            f"returned {value} in world {world}. The state of the world is finite (a "
+            "diverged one keeps its last finite state), so the term itself divides by "
+            "zero, takes the root of a negative number or the like",
             worlds=[world],
         )
-        remember_place(error, self.place)
-        return error
 
 
 _Part = TypeVar("_Part")

@@ -79,9 +79,6 @@ class InfoTerms:
 def _named(term: Term, infos: object) -> Infos:
     """Return the infos of a term, or raise unless they are a dictionary by name."""
     if not isinstance(infos, Mapping):
-        raise InvalidInputError(
-            f"The {term.label} must return infos as a dictionary by name, got "
-            f"{type(infos).__name__}.",
-            name=term.path,
-        )
+        got = type(infos).__name__
+        raise term.error(f"must return infos as a dictionary by name, got {got}")
     return dict(cast("Mapping[str, Any]", infos))
