@@ -106,6 +106,15 @@ def test_a_load_that_is_returned_is_refused(integrator, on_views):
     assert sim.data.qvel[:, 0].tolist() == pytest.approx([0.15] * 2, rel=1e-12)
 
 
+@pytest.mark.parametrize("integrator", [None, RK4()], ids=["mujoco", "rk4"])
+def test_memory_of_the_worlds_may_be_returned_from_its_first_value_on(integrator):
+    sim = body(integrator, 2)
+    assert sim.data.time.data_ptr() == sim.state.data_ptr()
+    sim.add_force(lambda t, sim: sim.data.time)
+    sim.step(2)
+    assert sim.time.tolist() == [0.2, 0.2]
+
+
 def test_a_function_of_other_arguments_is_refused_when_it_is_added():
     sim = body(RK4())
     flight = FreeFlight(mass=1.0, inertia=np.eye(3))

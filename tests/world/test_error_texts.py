@@ -100,6 +100,16 @@ def restored(change) -> None:
             SnapshotError,
             ["has slots that do not exist here: memory/heat", "create the same memory"],
         ),
+        *(
+            (
+                lambda dtype=dtype: make().write_state(torch.zeros(4, 1, dtype=dtype)),
+                InvalidInputError,
+                [f"state must be floating point, got {dtype}: pass {remedy}."],
+            )
+            for dtype, remedy in (
+                (torch.complex64, ".real"), (torch.int64, ".double()")
+            )
+        ),
         (
             lambda: make().memory("a/b"),
             InvalidInputError,

@@ -219,8 +219,9 @@ def _as_float_tensor(values: Values, name: str, like: Tensor) -> Tensor:
                 name=name,
             )
         if not values.dtype.is_floating_point:
+            remedy = ".real" if values.is_complex() else ".double()"
             raise InvalidInputError(
-                f"{name} must be floating point, got {values.dtype}: pass .double().",
+                f"{name} must be floating point, got {values.dtype}: pass {remedy}.",
                 name=name,
             )
         if values.layout != torch.strided:

@@ -216,7 +216,7 @@ class CoupledStepper:
             self.iterations[ids] = count
             self.residual[ids] = size
             if not bool(apart.any()):
-                return seen | (Seen.BAD if self._bad is not None else 0)
+                return seen
             path.keep(apart)
             ids, held, found = ids[apart], held[apart], found[apart]
             if count < self.coupling.max_iterations:

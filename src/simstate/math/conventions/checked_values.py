@@ -29,8 +29,9 @@ def as_tensor(
     if isinstance(values, Tensor):
         tensor = values
         if not tensor.dtype.is_floating_point:
+            remedy = ".real" if tensor.is_complex() else ".double()"
             raise InvalidInputError(
-                f"{name} must be floating point, got {tensor.dtype}: pass .double().",
+                f"{name} must be floating point, got {tensor.dtype}: pass {remedy}.",
                 name=name,
             )
     else:
