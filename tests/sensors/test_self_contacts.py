@@ -99,6 +99,24 @@ def test_only_pairs_that_can_collide_are_elements():
     assert names == {"arm/a & arm/c", "arm/a & arm/d"}
 
 
+def test_subtrees_with_different_numbers_of_others():
+    """What the larger one is measured against is fewer: the rest counts as zero."""
+    sim = folded(own={"of": "arm/(b|d)", "kind": "subtree"})
+    sensor, table = sim.contacts["own"], sim.contact_table()
+    for k, own in enumerate(("bcde", "de")):
+        expected = torch.zeros(3, 3, dtype=torch.float64)
+        count = torch.zeros(3, dtype=torch.int64)
+        for row, names in enumerate(table.body_names):
+            first, second = (name[-1] in own for name in names)
+            if first != second:
+                sign = 1.0 if second else -1.0
+                expected[table.world[row]] += sign * table.force_w[row]
+                count[table.world[row]] += 1
+        assert expected[1].abs().min() > 1.0
+        torch.testing.assert_close(sensor.force_w[:, k], expected)
+        assert torch.equal(sensor.count[:, k], count)
+
+
 def test_forces_are_those_on_the_first_of_a_pair():
     sim = folded(own={"of": "arm/.*", "against": "self"})
     sensor, table = sim.contacts["own"], sim.contact_table()
