@@ -31,6 +31,7 @@ from simstate.env import (
     TerminationTermCfg,
     VelocityCommandCfg,
     either,
+    observations,
     rewards,
     tasks,
 )
@@ -450,3 +451,14 @@ def test_memory_has_the_shape_that_it_was_first_given(make_env):
     with pytest.raises(SimStateError):
         env.host.memory("mine", (4,))
     assert np.shares_memory(env.host.memory("mine"), first)
+
+
+def test_heights_above_a_terrain_are_the_same_in_both_views():
+    """Each compared with the root's z less the height of the ground below it."""
+    env = Env(tasks.make_cfg("Quadruped-Velocity-Rough"), 3, seed=4)
+    position = env.scene["robot"].data.root_link_pos_w
+    expected = position[:, 2] - env.terrain.terrain.height_at(position)
+    assert not torch.allclose(expected, position[:, 2])
+    for view in (env, env.host):
+        found = torch.as_tensor(observations.base_height(view))
+        torch.testing.assert_close(found, expected[:, None])
