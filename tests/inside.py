@@ -438,6 +438,13 @@ def explicit_critic_of(algorithm: Any) -> Any:
     return algorithm._critic
 
 
+def set_losses(monkeypatch, learner, value, actor):
+    """Make each step of a SoftActorCritic, which learns nothing, have these losses."""
+    monkeypatch.setattr(learner, "_learn_values", lambda *_: value)
+    monkeypatch.setattr(learner, "_learn_actor", lambda *_: actor)
+    monkeypatch.setattr(learner, "_normalise", lambda: None)
+
+
 def learn_from(sac: Any, buffer: object, fresh: object, **changes: Any) -> None:
     """Let a soft actor-critic learn from given steps, and change its settings."""
     sac._replay = buffer

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 import torch
-from tests.inside import learn_from, set_log_temperature
+from tests.inside import learn_from, set_log_temperature, set_losses
 from torch import nn
 from torch.distributions import Normal, TransformedDistribution
 from torch.distributions.transforms import TanhTransform
@@ -60,6 +60,17 @@ def test_twin_values_are_two_separate_networks():
         torch.testing.assert_close(found, expected[:, 0], rtol=1e-4, atol=1e-5)
     first, second = twin(seen, action)
     assert (first - second).abs().min() > 1e-4
+
+
+def test_losses_are_means_over_the_steps_that_compute_them(monkeypatch):
+    algorithm, _ = learner(num_learning_epochs=2, num_mini_batches=3)
+    set_losses(monkeypatch, algorithm, 0.2, torch.tensor([0.3, -0.7]))
+    columns = [torch.zeros(64, 4)] * 7
+    monkeypatch.setattr(ExperienceBuffer, "draw", lambda *_: columns)
+    monkeypatch.setattr(algorithm.values, "normaliser", nn.Identity())
+    losses = algorithm.update()
+    expected = {"value": 0.2, "actor": 0.3, "entropy": -0.7, "temperature": 0.1}
+    assert losses == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_oldest_steps_are_overwritten():
