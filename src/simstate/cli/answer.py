@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -30,7 +31,8 @@ class Answer:
 def present(answer: Answer, as_json: bool) -> int:
     """Print an answer on standard output; return the exit code."""
     if as_json:
-        text = json.dumps(_plain(answer.facts), indent=2, ensure_ascii=False)
+        is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+        text = json.dumps(_plain(answer.facts), indent=2, ensure_ascii=not is_utf8)
         print(printable(text))
         return answer.code
     out = console()
