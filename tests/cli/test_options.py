@@ -96,6 +96,17 @@ def test_commands_in_texts_have_the_present_options():
     assert not wrong
 
 
+@pytest.mark.parametrize("name", ["x.png", "./x.png"])
+def test_two_outputs_are_two_files(name, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given = ["--plot", "x.png", "--picture", name, "--envs", "1", "--seconds", "0.01"]
+    assert main(["run", "cartpole", *given]) == 1
+    error = capsys.readouterr().err
+    assert "--plot" in error
+    assert "--picture" in error
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_script_can_have_json(command):
     assert ("json" in options(command)) == (command not in WITHOUT_JSON)

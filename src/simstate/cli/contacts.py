@@ -82,7 +82,7 @@ def _table(table: ContactTable, title: str) -> Table:
             _vector(force, 2),
             f"{normal:.2f} N",
             f"{across:.2f} N",
-            f"{1e3 * float(table.distance[k]):.3f}",
+            _vector(1e3 * table.distance[k : k + 1], 3),
             _vector(table.pos_w[k], 3),
         )
     return found

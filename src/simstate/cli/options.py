@@ -8,6 +8,7 @@ import inspect
 import itertools
 import os
 import textwrap
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast, get_type_hints
@@ -161,6 +162,18 @@ def check_writable(option: str, path: Path | None) -> None:
         )
     if not os.access(path if path.exists() else folder, os.W_OK):
         raise InvalidInputError(f"{option} {str(path)!r} is not writable.")
+
+
+def check_different(outputs: Mapping[str, Path | None]) -> None:
+    """Raise if two options name the same file."""
+    taken: dict[Path, str] = {}
+    for option, path in outputs.items():
+        if path is not None and (other := taken.setdefault(path.resolve(), option)) != (
+            option
+        ):
+            raise InvalidInputError(
+                f"{other} and {option} write the same file {str(path)!r}: name two."
+            )
 
 
 def check_folder(option: str, path: Path | None) -> None:

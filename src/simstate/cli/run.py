@@ -20,6 +20,7 @@ from simstate.cli.options import (
     Engine,
     Seconds,
     Seed,
+    check_different,
     check_plot,
     check_writable,
 )
@@ -126,6 +127,10 @@ class RunCommand(AnswerCommand):
         check_writable("--save", self.save)
         check_writable("--record", self.record)
         self.pictures.check()
+        check_different({
+            "--plot": self.plot, "--save": self.save, "--record": self.record,
+            "--film": self.pictures.film, "--picture": self.pictures.picture,
+        })  # fmt: skip
         number("--seconds", self.seconds, more_than=0)
         if self.envs is not None:
             whole_number("--envs", self.envs, 1)
