@@ -15,16 +15,17 @@ from simstate import (
     EntityCfg,
     InvalidInputError,
     SceneCfg,
+    SimStateError,
     Simulation,
     UnknownNameError,
 )
-from simstate.data.datasets import hdf5, read_hdf5, write_foxglove
+from simstate.data.datasets import hdf5, read_hdf5, write_foxglove, write_hdf5
 from simstate.data.datasets.lerobot_films import Films
 from simstate.data.logs import read_log
-from simstate.data.replay import replay
+from simstate.data.replay import branch, collect_from, replay
 from simstate.data.replay.recorded_worlds import function_of
 from simstate.data.replay.recording_page import share_recording, thinned
-from simstate.record import Recording
+from simstate.record import Recording, recorder
 
 
 def scene(timestep: float = 0.01) -> SceneCfg:
@@ -34,13 +35,17 @@ def scene(timestep: float = 0.01) -> SceneCfg:
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    """Six samples, half a second apart, of two worlds that differ."""
+    """Six samples, half a second apart, of two worlds that differ, in two blocks."""
     path = tmp_path_factory.mktemp("data") / "cart.simrec"
     sim = Simulation(scene(0.5), 2)
     sim.data.qvel[1] = 0.01
-    with sim.record(path, fields=["qpos"]):
-        for _ in range(5):
-            sim.step()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recorder, "MOST_SAMPLES", 4)
+        with sim.record(path, fields=["qpos"]):
+            for _ in range(5):
+                sim.step()
+    with Recording(path) as found:
+        assert [block.samples for block in found.blocks] == [4, 2]
     return path
 
 
@@ -131,6 +136,62 @@ def test_a_replay_takes_worlds_or_a_task(recorded):
         replay(recorded, worlds=Simulation(scene(0.5), 2), task="Cartpole-Balance")
 
 
+def test_arguments_of_replays_and_branches(recorded):
+    for wrong, name in (
+        (lambda: replay(recorded, tolerance="a"), "tolerance"),
+        (lambda: replay(recorded, tolerance=-1e-9), "tolerance"),
+        (lambda: replay(recorded, worlds=3), "worlds"),
+        (lambda: branch(recorded, step=1.5), "step"),
+        (lambda: branch(recorded, step=6), "step"),
+        (lambda: branch(recorded, time=2.76), "time"),
+        (lambda: branch(recorded, time=1.0, step=2), "time"),
+        (lambda: collect_from([], "data"), "files"),
+        (lambda: read_log(None), "path"),
+        (lambda: read_log(recorded, columns="qpos"), "columns"),
+        (lambda: Recording(3), "path"),
+    ):
+        with raises(InvalidInputError, name=name):
+            wrong()
+    assert float(branch(recorded, step=5).time[0]) == 2.5
+    assert float(branch(recorded, time=2.74).time[0]) == 2.5
+    assert float(branch(recorded, time=0.74).time[0]) == 0.5
+
+
+def test_arguments_of_exports(recorded, tmp_path):
+    target = tmp_path / "a.mcap"
+    for options, name in (
+        ({"worlds": []}, "worlds"),
+        ({"worlds": 1}, "worlds"),
+        ({"names": "qpos"}, "names"),
+    ):
+        with raises(InvalidInputError, name=name):
+            write_foxglove(recorded, target, **options)
+    target.write_bytes(b"")
+    with raises(SimStateError, file="none.simrec"):
+        write_foxglove(tmp_path / "none.simrec", target)
+    with raises(SimStateError, file="none.simrec"):
+        write_hdf5(tmp_path / "none.simrec", target)
+    with raises(InvalidInputError, name="source"):
+        write_hdf5([], target)
+
+
+def test_samples_and_columns_of_a_recording(recorded, tmp_path):
+    with Recording(recorded) as found:
+        whole = torch.cat(
+            [torch.as_tensor(found.read_block(one)["qpos"]) for one in found.blocks]
+        )
+        for first, last in ((0, 6), (2, 5), (5, 9), (3, 3), (6, None)):
+            assert torch.equal(found.read("qpos", first, last), whole[first:last])
+        for given, name in (
+            ((1.5,), "first"), ((-1,), "first"), ((4, 3), "first"), ((0, 2.5), "last"),
+        ):  # fmt: skip
+            with raises(InvalidInputError, name=name):
+                found.read("qpos", *given)
+        for options, name in (({"names": "qpos"}, "names"), ({"worlds": 1}, "worlds")):
+            with raises(InvalidInputError, name=name):
+                found.plot(tmp_path / "a.png", **options)
+
+
 def test_a_function_is_of_a_python_file_that_is_there(tmp_path):
     for name in ("a.py", "a.txt"):
         (tmp_path / name).write_text("def twice(x):\n    return 2 * x\n\nthree = 3\n")
@@ -142,9 +203,11 @@ def test_a_function_is_of_a_python_file_that_is_there(tmp_path):
 
 def test_a_page_shows_each_world_once(recorded, tmp_path):
     with Recording(recorded) as found:
-        for worlds in ([], [1, 1], [2]):
-            with pytest.raises(InvalidInputError):
+        for worlds in ([], [1, 1], 1):
+            with raises(InvalidInputError, name="worlds"):
                 share_recording(found, tmp_path / "a.html", worlds=worlds)
+        with raises(InvalidInputError, worlds=[2]):
+            share_recording(found, tmp_path / "a.html", worlds=[2])
         for fps in (0.0, -1.0):
             with raises(InvalidInputError, name="fps"):
                 share_recording(found, tmp_path / "a.html", fps=fps)

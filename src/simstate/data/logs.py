@@ -20,7 +20,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from simstate.base.checks import number
+from simstate.base.checks import all_of, as_path, number
 from simstate.base.contract import UNDECLARED, UNSAID, Contract
 from simstate.base.errors import InvalidInputError, SimStateError, unknown_name
 from simstate.base.extras import library
@@ -80,7 +80,7 @@ def read_log(
         rate: samples per second [Hz] of a file without a time column.
         time_unit: unit of a time column that declares none: "s", "ms", "us" or "ns".
     """
-    path = Path(path)
+    path = as_path("path", path)
     if time_unit is not None and time_unit not in SECONDS:
         raise unknown_name("unit of time", time_unit, SECONDS)
     if rate is not None:
@@ -90,7 +90,7 @@ def read_log(
     kept = found.columns
     if columns is not None:
         by_name = {column.name: column for column in kept}
-        for name in columns:
+        for name in all_of("columns", columns, str):
             if name not in by_name:
                 raise unknown_name(f"column of {source}", name, by_name)
         kept = [by_name[name] for name in dict.fromkeys(columns)]

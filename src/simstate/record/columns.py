@@ -168,7 +168,7 @@ def _column(
 ) -> Column:
     if isinstance(given, str):
         return _named(sim, name, given)
-    read, unit = given if _is_pair(given) else (given, UNDECLARED)
+    read, unit = given if is_pair(given) else (given, UNDECLARED)
     if not callable(read):
         raise InvalidInputError(
             f"{name!r} must be the name of a quantity, a function of the simulation, "
@@ -179,7 +179,8 @@ def _column(
     return Column(name, lambda: read(sim), Contract(unit or UNDECLARED))
 
 
-def _is_pair(given: Any) -> TypeGuard[tuple[Read, str]]:
+def is_pair(given: Any) -> TypeGuard[tuple[Read, str]]:
+    """Return True for a tuple of two, such as a function and its unit."""
     return isinstance(given, tuple) and len(cast("tuple[object, ...]", given)) == 2
 
 

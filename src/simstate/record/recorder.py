@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.base.checks import as_path, number
 from simstate.base.closeable import Closing
 from simstate.base.contract import NO
 from simstate.base.errors import FileError, InvalidInputError
@@ -50,23 +51,23 @@ MOST_SAMPLES = 4096
 
 
 class Recorder(Closing):
-    """Keeps samples and steps, and hands them on in blocks.
+    """Collects samples and steps, and writes them in blocks.
 
-    A file is whole up to its last block whenever its program ends. `close`, or the end
-    of a `with` block, writes the rest. An interruption, Ctrl-C for instance, loses
-    nothing that was kept: what a step has done that it interrupts before it is kept is
-    recorded as a write before the next one.
+    If the program is killed, the file is complete up to its last block. `close`, or the
+    end of a `with` block, writes the rest. An interruption such as Ctrl-C loses nothing
+    that was kept: the effect of a step that was interrupted before it was kept is
+    recorded as a write before the next step.
 
     Args:
         sim: the simulation.
         path: the file, which is replaced.
-        kind: what is recorded: "sim" or "env".
-        columns: what is kept.
-        owners: whose slots are looked at for what was written between steps.
-        worlds: those whose columns are kept; None: all.
-        inputs: whether steps, what was written between them, and snapshots are kept.
+        kind: kind of the recorded object: "sim" or "env".
+        columns: columns to record.
+        owners: owners of the slots that are compared for writes between steps.
+        worlds: worlds whose columns are recorded; None: all.
+        inputs: True to record steps, writes between them, and snapshots.
         snapshot_every: time between two snapshots [s]; None: only the first.
-        about: further lines of the header.
+        about: further entries of the header.
         detach: called once, when recording has ended.
     """
 
@@ -84,11 +85,11 @@ class Recorder(Closing):
         about: Mapping[str, Any],
         detach: Callable[[], None],
     ) -> None:
-        if snapshot_every is not None and not snapshot_every > 0:
-            raise InvalidInputError(
-                f"snapshot_every must be > 0 [s], or None; got {snapshot_every}."
+        if snapshot_every is not None:
+            number(
+                "snapshot_every", snapshot_every, more_than=0, finite=False, unit="s"
             )
-        self.path = Path(path)
+        self.path = as_path("path", path)
         """The file."""
         _check_free(self.path)
         self._sim, self._owners, self._detach = sim, owners, detach
@@ -158,13 +159,13 @@ class Recorder(Closing):
         self._writer.leave()
         self._detach()
 
-    # What subclasses call.
+    # Called by subclasses.
 
     def begin_step(self) -> Step:
-        """Return a step with what was written since the last.
+        """Return a step with the writes since the last one.
 
-        Where it is time, or slots were added, it has a snapshot. A replay restores that
-        of added slots, which it does not know otherwise.
+        It has a snapshot if one is due or if slots were added. A replay restores the
+        latter, because writes to added slots are not recorded.
         """
         if self._writer.block.samples >= self._most:  # waits before the step, not after
             self._write_block()
@@ -214,14 +215,14 @@ class Recorder(Closing):
             self._changes.follow(self._all_may_change)
 
     def write_if_due(self) -> None:
-        """Write a block if it is full, or if the last was written long ago."""
+        """Write a block if it is full or was opened `BLOCK_SECONDS` ago."""
         block = self._writer.block
         full = block.samples >= self._most or block.num_bytes > BLOCK_BYTES
         if full or time.monotonic() - block.opened > BLOCK_SECONDS:
             self._write_block()
 
     def read_columns(self) -> dict[str, Tensor]:
-        """Return the present values of the requested columns, and the time."""
+        """Return the current values of the columns, and the time."""
         found = {c.name: c.checked(self._sim.num_envs) for c in self._columns}
         found[TIME] = self._sim.time
         return found
@@ -230,14 +231,14 @@ class Recorder(Closing):
 
     @property
     def _all_may_change(self) -> bool:
-        """True if a step may change what physics leaves unchanged."""
+        """True if a step may change slots that physics leaves unchanged."""
         return "env" in self._owners or stepper_of(self._sim).scope == "run"
 
     def _shape(self, name: str, shape: Sequence[int]) -> tuple[int, ...]:
         return () if name == STEP else (len(self._worlds), *shape)
 
     def _new_buffers(self) -> Mapping[str, Tensor]:
-        """Return memory for a block: of one that was written, if there is any."""
+        """Return memory for a block, if possible that of a written one."""
         with contextlib.suppress(queue.Empty):
             return self._spare.get_nowait()
         return {
@@ -250,7 +251,7 @@ class Recorder(Closing):
         return take_snapshot(parts, parts.everywhere, self._owners)
 
     def _write_block(self) -> None:
-        """Close the block, which is then written; where that fails, recording ends.
+        """Close the block, which is then written; if that fails, recording ends.
 
         The worlds can continue.
         """
@@ -270,7 +271,7 @@ TIME_CONTRACT: dict[str, Any] = {
 }  # fmt: skip
 STEP_CONTRACT: dict[str, Any] = {
     "unit": "1", "axes": NO, "point": NO, "names": [], "shape": [], "source": "",
-    "doc": "How many steps were taken before the sample.", "dtype": "int64",
+    "doc": "Number of steps before the sample.", "dtype": "int64",
 }  # fmt: skip
 
 
@@ -287,8 +288,8 @@ def write_dump(
         path: the file.
         sim: the simulation that the world is of.
         before: the world's snapshot, with the controls of the step.
-        n: the time steps of the call.
-        element: the first bad number that it led to, in words.
+        n: number of time steps of the call.
+        element: description of the first invalid value after it.
     """
     columns: dict[str, Any] = {TIME: TIME_CONTRACT, STEP: STEP_CONTRACT}
     arrays = {TIME: before.time[None].double().numpy(), STEP: np.zeros(1, np.int64)}
@@ -319,7 +320,7 @@ _OPEN: weakref.WeakSet[Recorder] = weakref.WeakSet()
 
 
 def _check_free(path: Path) -> None:
-    """Raise if a recording that is not closed is being written there."""
+    """Raise if an open recording is being written to this file."""
     for other in _OPEN:
         if other.is_open and other.path.resolve() == path.resolve():
             raise InvalidInputError(
@@ -331,14 +332,14 @@ def _check_free(path: Path) -> None:
 
 @atexit.register
 def _close_all() -> None:
-    """Complete recordings that a program has left open at its end."""
+    """Complete the recordings that are open when the program ends."""
     for recorder in list(_OPEN):
         with contextlib.suppress(FileError):
             recorder.close()
 
 
 def _leave_all() -> None:
-    """End, in a fork, the recordings whose files the parent writes."""
+    """In a fork, end the recordings whose files the parent writes."""
     for recorder in list(_OPEN):
         recorder.leave()
     _OPEN.clear()

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.base.checks import all_of, as_path, whole_number
 from simstate.base.closeable import Closing
 from simstate.base.contract import Contract
 from simstate.base.errors import InvalidInputError, RecordingError, warn
@@ -32,15 +33,15 @@ from simstate.state import Snapshot
 class Recording(Closing):
     """A recorded run: columns over time, and the inputs that replay it.
 
-    Nothing is read before it is asked for, and one block at a time. Blocks, header and
-    snapshots have checksums: what was altered raises RecordingError.
+    Values are read on demand, one block at a time. Blocks, header and snapshots have
+    checksums: reading an altered one raises RecordingError.
 
     Args:
         path: a file that `sim.record` or `env.record` wrote, to its end or not.
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = as_path("path", path)
         self._file = ContainerReader(self.path)
         try:
             name = str(path)
@@ -57,8 +58,8 @@ class Recording(Closing):
             self._contracts: dict[str, Any] = self.header["columns"]
             self._blocks = RecordedBlocks(self._file, self._contracts, len(self.worlds))
             self.missing = self._blocks.missing
-            """The blocks that are not in the file but should be, in words; "": none.
-            What came before them is here."""
+            """Description of the blocks that are missing in the file; "": none. Only
+            the blocks before them can be read."""
             self.blocks = self._blocks.places
             """Contents of each block, in order."""
             self.is_whole = self._blocks.is_whole
@@ -96,7 +97,7 @@ class Recording(Closing):
         """Close the file."""
         self._file.close()
 
-    # What is in it.
+    # Contents.
 
     @property
     def kind(self) -> str:
@@ -132,11 +133,11 @@ class Recording(Closing):
         return self.num_samples
 
     def contract(self, name: str) -> dict[str, Any]:
-        """Unit, axes, point, names of the components, dtype and shape of a column."""
+        """Return unit, axes, point, component names, dtype and shape of a column."""
         return self._contracts[self.full_name(name)]
 
     def component_contracts(self, name: str) -> list[Contract]:
-        """Unit, axes and point of each component of a column, in C order."""
+        """Return unit, axes and point of each component of a column, in C order."""
         contract = self.contract(name)
         return component_contracts(contract, math.prod(contract["shape"]))
 
@@ -152,7 +153,7 @@ class Recording(Closing):
 
     @property
     def time(self) -> Tensor:
-        """When the samples were taken [s]; (samples, worlds)."""
+        """Simulation times of the samples [s]; (samples, worlds)."""
         return self[TIME]
 
     @cached_property
@@ -178,11 +179,14 @@ class Recording(Closing):
     def read(self, name: str, first: int = 0, last: int | None = None) -> Tensor:
         """Return the samples first … last−1 of a column; (samples, worlds, …)."""
         name = self.full_name(name)
-        end = self.num_samples if last is None else min(last, self.num_samples)
-        if first < 0 or end < first:
+        first, end = whole_number("first", first, 0), self.num_samples
+        if last is not None:
+            end = min(whole_number("last", last, 0), end)
+        if end < first:
             raise InvalidInputError(
-                f"The recording has the samples 0 … {self.num_samples - 1}; asked for "
-                f"are {first} … {end - 1}."
+                f"The recording has the samples 0 … {self.num_samples - 1}, got first="
+                f"{first} and last={last}.",
+                name="first",
             )
         parts = [
             self.read_block(block, [name])[name][
@@ -198,7 +202,7 @@ class Recording(Closing):
     def read_block(
         self, block: BlockPlace, names: Sequence[str] | None = None
     ) -> dict[str, np.ndarray]:
-        """Columns of one block by name; None: all."""
+        """Return columns of one block by name; None: all."""
         return self._blocks.columns(block, names)
 
     def steps(self, first: int = 0) -> Iterator[Step]:
@@ -234,8 +238,11 @@ class Recording(Closing):
         Where a world was reset, the time axis is that since the start of the recording,
         and lines are broken. Pictures are left out.
         """
-        some = self.worlds[:MOST_WORLDS] if worlds is None else worlds
-        columns = [self.full_name(n) for n in names or self.names]
+        some = self.worlds[:MOST_WORLDS]
+        if worlds is not None:
+            some = all_of("worlds", worlds, int)
+        requested = self.names if names is None else all_of("names", names, str)
+        columns = [self.full_name(n) for n in requested or self.names]
         drawn = [n for n in columns if self._is_curve(n)]
         if len(drawn) < (len(columns) if names else 1):
             left = [n for n in columns if n not in drawn]
@@ -273,7 +280,7 @@ class Recording(Closing):
         page = import_module("simstate.data.replay.recording_page")
         page.share_recording(self, path, worlds=worlds, played_in=played_in, fps=fps)
 
-    # What a replay needs.
+    # Inputs of a replay.
 
     @cached_property
     def model(self) -> mujoco.MjModel:
@@ -298,7 +305,7 @@ class Recording(Closing):
         return Snapshot.from_bytes(self._file.attachment(name, number), label)
 
     def labels(self, name: str) -> list[str]:
-        """The names of a column's components, with their units where these differ."""
+        """Return the names of a column's components, with units if these differ."""
         names, units = self.contract(name)["names"], self.component_units(name)
         if len(set(units)) < 2 or not names:
             return names

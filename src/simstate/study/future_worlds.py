@@ -297,18 +297,17 @@ def _checked_seeds(seeds: Any, worlds: int, each: int) -> Tensor | None:
     """Return the seed of each future, int64 on the host; shape (N, K)."""
     if seeds is None:
         return None
+    error = InvalidInputError(
+        f"seeds must be integers from 0 to 2⁶³ − 1, got {str(seeds)[:60]}.",
+        name="seeds",
+    )
     try:
         given = torch.as_tensor(seeds)
-        is_valid = not (
-            given.is_floating_point() or given.is_complex() or given.dtype == torch.bool
-        ) and not bool((given < 0).any())
     except (TypeError, ValueError, RuntimeError):
-        is_valid = False
-    if not is_valid:
-        raise InvalidInputError(
-            f"seeds must be integers from 0 to 2⁶³ − 1, got {str(seeds)[:60]}.",
-            name="seeds",
-        )
+        raise error from None
+    is_real = given.is_floating_point() or given.is_complex()
+    if is_real or given.dtype == torch.bool or bool((given < 0).any()):
+        raise error
     has_shape("seeds", given, (each,), (worlds, each))
     return given.long().cpu().expand(worlds, each)
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from simstate.base.checks import all_of
+from simstate.base.errors import InvalidInputError
 from simstate.base.extras import library
 from simstate.base.files import replacing
 from simstate.data.datasets.recorded_episodes import check_target
@@ -52,10 +54,12 @@ def write_foxglove(
     """
     mcap = library("mcap.writer", "record", "Recordings")
     with opened(recording) as source:
-        chosen = source.worlds[:1] if worlds is None else list(worlds)
+        chosen = source.worlds[:1] if worlds is None else all_of("worlds", worlds, int)
+        if not chosen:
+            raise InvalidInputError("worlds must not be empty.", name="worlds")
         columns = [TIME, *source.names]
         if names is not None:
-            columns = [source.full_name(n) for n in names]
+            columns = [source.full_name(n) for n in all_of("names", names, str)]
         check_target(path, source.path)
         for world in chosen:
             source.place(world)

@@ -51,7 +51,9 @@ def recordings_of(source: Source) -> Iterator[Recording]:
         return
     paths = paths_of(source)
     if not paths:
-        raise InvalidInputError("No recordings were given: name at least one.")
+        raise InvalidInputError(
+            "No recordings were given: name at least one.", name="source"
+        )
     first: dict[str, Any] | None = None
     for path in paths:
         with Recording(path) as recording:
@@ -67,7 +69,8 @@ def recordings_of(source: Source) -> Iterator[Recording]:
 def check_target(path: str | Path, *sources: str | Path) -> None:
     """Raise if the file to write is one of the sources."""
     for source in sources:
-        if Path(path).exists() and Path(path).samefile(source):
+        both = Path(path), Path(source)
+        if all(file.exists() for file in both) and both[0].samefile(both[1]):
             raise InvalidInputError(
                 f"{str(path)!r} is the recording itself: write to another file."
             )

@@ -58,7 +58,9 @@ def collect_from(
         over: runs the parts, as in `collect`; None: here.
     """
     if not files:
-        raise InvalidInputError("No recordings were given: name at least one.")
+        raise InvalidInputError(
+            "No recordings were given: name at least one.", name="files"
+        )
     again = _Again(
         [str(Path(file).absolute()) for file in files],
         with_pictures(quantities, cameras),

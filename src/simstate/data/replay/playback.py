@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from simstate.base.checks import number
+from simstate.base.checks import instance_of, number, whole_number
 from simstate.base.errors import InvalidInputError
 from simstate.data.replay.comparison import Replay, ReplayDifference
 from simstate.data.replay.model_changes import model_changes, setting_changes
@@ -102,12 +102,7 @@ def branch(
     with opened(recording) as found:
         if time is not None:
             step = _step_at(found, time)
-        assert step is not None
-        if not 0 <= step <= found.num_steps:
-            raise InvalidInputError(
-                f"The recording has {found.num_steps} steps, got step {step}.",
-                name="step",
-            )
+        step = whole_number("step", step, 0, found.num_steps)
         player = player_for(found, worlds, engine, None, task)
         player.go_to(step)
         return player.worlds
@@ -122,6 +117,7 @@ def player_for(
 ) -> Player:
     """Return a player of a recording in the given worlds, or in created ones."""
     if worlds is not None:
+        instance_of("worlds", worlds, Simulation | Env)
         return Player(recording, worlds, rebuilt=False)
     chosen = engine_for(recording, engine, threads)
     made = worlds_for(recording, chosen, task)
@@ -155,8 +151,7 @@ class _Comparison:
         if tolerance is None:
             same = simulator is None and here == there["engine"]
             tolerance = 0.0 if same else OTHER_ENGINE
-        if not tolerance >= 0:
-            raise InvalidInputError(f"tolerance must be ≥ 0, got {tolerance}.")
+        number("tolerance", tolerance, at_least=0)
         self._found = Replay(simulator or here, tolerance)
         self._elapsed = self._gap = 0.0
         self._found.columns = list(player.columns)

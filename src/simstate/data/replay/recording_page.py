@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from simstate.base.checks import as_path, number
+from simstate.base.checks import all_of, as_path, number
 from simstate.base.errors import InvalidInputError
 from simstate.base.files import replacing
 from simstate.base.mujoco_version import installed_versions
@@ -63,9 +63,14 @@ def share_recording(
             f"path must end in .html, got {str(path)!r}.", name=str(path)
         )
     number("fps", fps, more_than=0)
-    shown = recording.worlds[:MOST_WORLDS] if worlds is None else list(worlds)
+    shown = recording.worlds[:MOST_WORLDS]
+    if worlds is not None:
+        shown = all_of("worlds", worlds, int)
     if not shown or len(set(shown)) < len(shown):
-        raise InvalidInputError(f"worlds must name each world once; got {shown}.")
+        raise InvalidInputError(
+            f"worlds must name at least one world, each once; got {shown}.",
+            name="worlds",
+        )
     for world in shown:
         recording.place(world)
     with replacing(target) as part:  # first, since it raises if path is not writable

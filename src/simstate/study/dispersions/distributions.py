@@ -109,8 +109,8 @@ def _broadcast(
         for values, name in zip((first, second), names, strict=True)
     )
     try:
-        shape = torch.broadcast_shapes(one.shape, two.shape)
-    except RuntimeError:
+        shape = np.broadcast_shapes(one.shape, two.shape)
+    except ValueError:
         raise ShapeError(
             f"{names[1]} has shape {tuple(two.shape)}, which does not fit "
             f"{names[0]} of shape {tuple(one.shape)}: give a number, or values of the "

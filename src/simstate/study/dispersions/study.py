@@ -22,6 +22,7 @@ from simstate.base.checks import (
 )
 from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.base.files import check_text
+from simstate.record.columns import is_pair
 from simstate.simulation import Simulation
 from simstate.state import Snapshot
 from simstate.step.history import Recorded
@@ -79,8 +80,7 @@ class Study:
         if self.worst is not None and self.worst not in self.results:
             raise unknown_name("result of the study", self.worst, self.results)
         for name, given in self.results.items():
-            is_pair = isinstance(given, tuple) and len(given) == 2
-            function, self.units[name] = given if is_pair else (given, "")
+            function, self.units[name] = given if is_pair(given) else (given, "")
             label = f"results[{name!r}]"
             check_called_as(label, function, "sim", name=label)
 
@@ -154,8 +154,8 @@ class Study:
     def _measure(self, sim: Simulation) -> dict[str, Tensor]:
         found: dict[str, Tensor] = {}
         for name, given in self.results.items():
-            function = given[0] if isinstance(given, tuple) else given
-            values = function(sim)
+            function: Any = given[0] if is_pair(given) else given
+            values: Any = function(sim)
             has_shape(f"results[{name!r}]", values, (sim.num_envs,))
             kept = torch.as_tensor(values).detach().cpu()
             found[name] = kept.clone() if kept.dtype == torch.bool else kept.double()

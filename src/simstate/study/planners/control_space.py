@@ -45,8 +45,8 @@ class ControlSpace:
         """Minimum and maximum controls; float64, shape (num_envs, width) each."""
         if not bool(((self.low < self.high) & (self.high - self.low).isfinite()).all()):
             raise InvalidInputError(
-                "bounds must be finite with low < high, got "
-                f"{low.tolist()} and {high.tolist()}.",
+                "bounds must be (low, high), finite and with low < high, got "
+                f"{bounds!r}.",
                 name="bounds",
             )
 
