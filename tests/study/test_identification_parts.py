@@ -392,6 +392,25 @@ def test_draws_are_written_to_each_world(fitted, model):
             assert written == pytest.approx([float(x) for x in wanted])
 
 
+def test_a_delay_is_written_to_all_actuators_with_a_history():
+    xml = """<mujoco><option timestep="0.01"/><worldbody>
+      <body><joint name="a"/><geom size=".1"/>
+      <body><joint name="b" damping="2"/><geom size=".1" pos=".1 0 0"/></body></body>
+      </worldbody><actuator><motor joint="a" delay="0.03" nsample="N"/>
+      <motor joint="b" delay="0.02" nsample="5"/></actuator></mujoco>"""
+    values = torch.tensor([[0.04, 1.5], [0.01, 0.5]])
+    for samples, missing in (("4", []), ("3", ["delay"])):
+        model = mujoco.MjModel.from_xml_string(xml.replace("N", samples))
+        sim = Simulation(model, 3)
+        parameters = tuple(parse_free(sim, "delay 0 .. 0.04; joint b: damping"))
+        fitted = FittedParameters(parameters, np.array([0.02, 1.0]), np.eye(2))
+        assert fitted.write(sim, values, [2, 0]) == missing
+        assert sim.expand("dof_damping")[:, 1].tolist() == [0.5, 2.0, 1.5]
+        delays = [[0.01] * 2, [0.03, 0.02], [0.04] * 2]
+        wanted = [[0.03, 0.02]] * 3 if missing else delays
+        np.testing.assert_allclose(sim.expand("actuator_delay"), wanted, rtol=1e-6)
+
+
 def test_a_file_holds_the_distribution(fitted, tmp_path):
     path = tmp_path / "fit.json"
     path.write_text(json.dumps(fitted.to_json()))

@@ -535,6 +535,17 @@ def test_bad_arguments(case: str):
     assert slots_of(sim) == before
 
 
+def test_states_of_futures_are_copies():
+    sim = stirred(delayed())
+    found = study.futures(sim, some_controls(sim))
+    first = found.state(2, 1)
+    kept = {name: value.clone() for name, value in first.slots.items()}
+    for value in first.slots.values():
+        value.zero_()
+    again = found.state(2, 1).slots
+    assert all(torch.equal(again[name], value) for name, value in kept.items())
+
+
 def test_unknown_attributes_of_futures():
     sim = delayed()
     found = study.futures(sim, some_controls(sim), read={"height": "qpos"})

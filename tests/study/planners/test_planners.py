@@ -8,6 +8,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from scipy.interpolate import CubicHermiteSpline, interp1d
@@ -290,6 +291,22 @@ def test_splines_are_those_of_scipy(kind: Any):
     assert torch.allclose(found, torch.from_numpy(wanted), atol=1e-14)
     beyond = spline_weights(torch.tensor([-1.0, 9.0]), 6, kind) @ knots.float()
     assert torch.allclose(beyond, knots[[0, -1]].float())
+
+
+def test_a_plan_goes_through_the_knots_of_its_best_candidate():
+    sim = carts()
+    planner = PredictiveSampling(
+        7, cost=swing_cost, samples=5, knots=3, noise=0.4, seed=6, bounds=(-2.0, 3.0)
+    )
+    plan = planner.plan(sim)
+    for world in range(2):
+        noise = np.random.default_rng([6, 0, 0, world]).standard_normal((5, 3, 1))
+        knots = (0.4 * 2.5 * noise).clip(-2.0, 3.0)
+        knots[0] = 0.0
+        gaps = np.abs(plan[world, [0, 3, 6]].numpy() - knots).max(axis=(1, 2))
+        assert np.sort(gaps)[0] < 1e-12 < np.sort(gaps)[1]
+        first, last = plan[world, 0], plan[world, 3]
+        assert torch.allclose(plan[world, 1], first + (last - first) / 3)
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
