@@ -166,6 +166,7 @@ def test_arguments_of_exports(recorded, tmp_path):
     ):
         with raises(InvalidInputError, name=name):
             write_foxglove(recorded, target, **options)
+    assert write_foxglove(recorded, target, worlds=np.array([1]), names=["qpos"]) == 6
     target.write_bytes(b"")
     with raises(SimStateError, file="none.simrec"):
         write_foxglove(tmp_path / "none.simrec", target)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from importlib import import_module
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -240,7 +241,7 @@ class Recording(Closing):
         """
         some = self.worlds[:MOST_WORLDS]
         if worlds is not None:
-            some = all_of("worlds", worlds, int)
+            some = [int(world) for world in all_of("worlds", worlds, Integral)]
         requested = self.names if names is None else all_of("names", names, str)
         columns = [self.full_name(n) for n in requested or self.names]
         drawn = [n for n in columns if self._is_curve(n)]

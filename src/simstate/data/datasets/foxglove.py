@@ -6,6 +6,7 @@ import base64
 import json
 import math
 from collections.abc import Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,9 @@ def write_foxglove(
     """
     mcap = library("mcap.writer", "record", "Recordings")
     with opened(recording) as source:
-        chosen = source.worlds[:1] if worlds is None else all_of("worlds", worlds, int)
+        chosen = source.worlds[:1]
+        if worlds is not None:
+            chosen = [int(world) for world in all_of("worlds", worlds, Integral)]
         if not chosen:
             raise InvalidInputError("worlds must not be empty.", name="worlds")
         columns = [TIME, *source.names]

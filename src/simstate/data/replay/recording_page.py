@@ -6,6 +6,7 @@ import hashlib
 import math
 import shlex
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ def share_recording(
     number("fps", fps, more_than=0)
     shown = recording.worlds[:MOST_WORLDS]
     if worlds is not None:
-        shown = all_of("worlds", worlds, int)
+        shown = [int(world) for world in all_of("worlds", worlds, Integral)]
     if not shown or len(set(shown)) < len(shown):
         raise InvalidInputError(
             f"worlds must name at least one world, each once; got {shown}.",
