@@ -209,6 +209,8 @@ def test_tables_functions_and_numbers_of_each_world_add_up():
         (lambda: {"coefficients": {"CL": [{"0": 1.0}, 2.0]}}, "0"),
         (lambda: {"coefficients": {"CL": {"alpha": [1.0] * 3}}}, "CL_alpha"),
         (lambda: {"coefficients": {"CL": {"alfa": 1.0}}}, "alfa"),
+        (lambda: {"coefficients": {"CL": ["0.3", 0.1]}}, "CL_0"),
+        (lambda: {"coefficients": {"Cm": None}}, "Cm_0"),
         (
             lambda: {"coefficients": {"CL": lambda v: v["alpha"][:, None]}},
             "CL",

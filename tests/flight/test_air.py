@@ -234,3 +234,31 @@ def test_recorded_states_know_their_air():
     assert tuple(path.density.shape) == (3, 2)
     torch.testing.assert_close(path.density[2], flight.get_state().density)
     torch.testing.assert_close(path[1].airspeed, path.airspeed[1])
+
+
+def test_an_altitude_may_be_a_number():
+    for air in (StandardAtmosphere(), ExponentialAtmosphere(1.3, 7e3, 100.0)):
+        found = vars(air.at(1234.5))
+        want = vars(air.at(torch.tensor([500.0, 1234.5], dtype=torch.float64)))
+        for name, value in found.items():
+            torch.testing.assert_close(value.reshape(()), want[name][1])
+
+
+def test_thin_air_is_denser_in_a_day_of_more_density():
+    height = torch.tensor([4e3, 2e5, 6e5], dtype=torch.float64)
+    mean, half = (StandardAtmosphere(density_factor=x).at(height) for x in (1.0, 0.5))
+    torch.testing.assert_close(half.density, 0.5 * mean.density)
+    assert float(StandardAtmosphere(density_factor=0.0).at(height).density.max()) == 0
+
+
+def test_density_falls_smoothly_to_the_top():
+    """Scale heights of the standard rise from 5 to 270 km, slowly above 86 km."""
+    height = torch.arange(0.0, 1001e3, 1e3, dtype=torch.float64)
+    air = StandardAtmosphere().at(height)
+    for values in (air.density, air.pressure):
+        scale = -1e3 / values.log().diff()
+        assert float(scale.min()) > 4.7e3
+        assert float(scale.max()) < 290e3
+        above = scale[87:]
+        assert float((above[1:] / above[:-1]).max()) < 1.45
+        assert float((above[1:] / above[:-1]).min()) > 0.9

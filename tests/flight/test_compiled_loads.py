@@ -28,6 +28,7 @@ from simstate.flight import (
     Table,
     WindField,
 )
+from simstate.flight.aerodynamics import VARIABLES
 from simstate.flight.free_flight import STANDARD_GRAVITY
 from simstate.integrate import DP54, RK4
 
@@ -171,6 +172,15 @@ def test_a_model_in_the_core_is_that_of_python(model, monkeypatch):
     still.step(12)
     change = (flight.sim.data.qvel - still.sim.data.qvel).abs().amax(dim=1)
     assert bool((change > 1e-3).all())
+
+
+def test_derivatives_by_every_variable_are_in_the_core(monkeypatch):
+    names = ["0", *VARIABLES, *CONTROLS]
+    sizes = dict.fromkeys(names, 0.1) | {
+        "airspeed": 2e-3, "altitude": 1e-4, "spin": 2e-4, "fan": 3e-4,
+    }  # fmt: skip
+    both = {"CL": sizes, "Cn": {name: -0.1 * x for name, x in sizes.items()}}
+    agree(lambda: [Aerodynamics(0.5, 2.2, 0.27, both)], monkeypatch)
 
 
 @pytest.mark.parametrize("air", AIRS)

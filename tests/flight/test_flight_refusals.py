@@ -11,6 +11,7 @@ from tests.raised import raises
 
 from simstate import InvalidInputError, ShapeError, Simulation, UnknownNameError
 from simstate.flight import (
+    Aerodynamics,
     Air,
     AircraftCfg,
     FreeFlight,
@@ -35,6 +36,11 @@ def test_air_is_of_one_simulation():
     make(air=air)
     with pytest.raises(InvalidInputError):
         make(air=air)
+
+
+def test_a_density_is_not_an_atmosphere():
+    with raises(InvalidInputError, name="atmosphere"):
+        Air(1.225)
 
 
 def test_a_state_without_air_has_no_airspeed():
@@ -91,3 +97,13 @@ def test_a_table_has_a_row_for_each_world():
 def test_samples_of_a_flight_divide_its_steps(n, every):
     with pytest.raises(InvalidInputError):
         make().fly(n, every)
+
+
+def test_an_aircraft_without_controls_has_none():
+    flight = make(num_envs=2, velocity_E__E=(20.0, 1.0, 2.0))
+    flight.add_load(Aerodynamics(0.4, 1.2, 0.3, {"CL": {"0": 0.3, "alpha": 4.0}}))
+    flight.step(2)
+    state = flight.get_state()
+    assert state.controls == state.control_rates == {}
+    with raises(UnknownNameError, name="elevator"):
+        flight.control_range("elevator")

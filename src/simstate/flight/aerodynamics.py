@@ -112,10 +112,10 @@ class Aerodynamics(CompilableLoad):
             if isinstance(term, Mapping):
                 for variable, value in cast("Mapping[str, Numbers]", term).items():
                     self._declare(name, variable, value)
-            elif isinstance(term, float | int):
-                self._declare(name, "0", term)
-            else:
+            elif callable(term):
                 self._terms[name].append(term)
+            else:
+                self._declare(name, "0", term)
 
     def _declare(self, name: str, variable: str, value: Numbers) -> None:
         if variable in self._derivatives[name]:

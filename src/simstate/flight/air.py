@@ -41,9 +41,8 @@ class Air:
         wind: Values | Wind = (0.0, 0.0, 0.0),
         elevation: Numbers = 0.0,
     ) -> None:
-        self._atmosphere: Atmosphere = (
-            StandardAtmosphere() if atmosphere is None else atmosphere
-        )
+        atmosphere = StandardAtmosphere() if atmosphere is None else atmosphere
+        self._atmosphere = instance_of("atmosphere", atmosphere, Atmosphere)
         self.parameters = Parameters("Air")
         self.parameters.declare("elevation", elevation, unit="m")
         self._field = wind if callable(wind) else None

@@ -190,9 +190,9 @@ class StandardAtmosphere:
         numbers = [given["temperature_offset"], given["density_factor"], 0.0, 0.0]
         return AtmosphereForm(numbers, table)
 
-    def at(self, altitude: Tensor) -> AirState:
-        """The air at altitudes [m], float64; (..., num_envs)."""
-        height = altitude.double()
+    def at(self, altitude: Tensor | float) -> AirState:
+        """Return the state of the air at altitudes [m], float64; (..., num_envs)."""
+        height = torch.as_tensor(altitude, dtype=torch.float64)
         if self.altitude == "geopotential":
             height = geometric_altitude(height)
         low = _low(height.clamp(max=_TOP), self._pressures)
@@ -242,10 +242,11 @@ class ExponentialAtmosphere:
         names = ("density", "scale_height", "base", "temperature")
         return AtmosphereForm([self.parameters[name] for name in names])
 
-    def at(self, altitude: Tensor) -> AirState:
-        """The air at altitudes [m], float64; (..., num_envs)."""
+    def at(self, altitude: Tensor | float) -> AirState:
+        """Return the state of the air at altitudes [m], float64; (..., num_envs)."""
         given = self.parameters
-        above = (altitude.double() - given["base"]) / given["scale_height"]
+        height = torch.as_tensor(altitude, dtype=torch.float64) - given["base"]
+        above = height / given["scale_height"]
         density = given["density"] * torch.exp(-above)
         temperature = given["temperature"].expand_as(density)
         pressure = density * (GAS_CONSTANT / MOLAR_MASS) * temperature

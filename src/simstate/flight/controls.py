@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from simstate.base.checks import has_shape
@@ -33,20 +32,14 @@ class Controls:
         model, ids = sim.model, entity.index.controls
         self._ctrl = [ids.ids[ids.names.index(name)] for name in names]
         self._act = [int(model.actuator_actadr[k]) for k in self._ctrl]
-        limits = worlds_of(sim).engine.field("ctrl")
-        unlimited = torch.tensor([-torch.inf, torch.inf])
-        self._range = (
-            torch.stack(
-                [
-                    torch.as_tensor(model.actuator_ctrlrange[k])
-                    if model.actuator_ctrllimited[k]
-                    else unlimited.double()
-                    for k in self._ctrl
-                ]
-            ).to(limits)
-            if names
-            else limits.new_zeros(0, 2)
-        )
+        ranges = [
+            model.actuator_ctrlrange[k]
+            if model.actuator_ctrllimited[k]
+            else (-np.inf, np.inf)
+            for k in self._ctrl
+        ]
+        like = worlds_of(sim).engine.field("ctrl")
+        self._range = like.new_tensor(np.array(ranges)).reshape(-1, 2)
         self._lag = [float(model.actuator_dynprm[k, 0]) for k in self._ctrl]
         ledger = worlds_of(sim).ledger
         self._slots = (ledger["act"], ledger["ctrl"])
@@ -128,8 +121,8 @@ class Controls:
         for k, column in checked.items():
             writes.append(Write("ctrl", rows, _one(self._ctrl[k]), column))
             if settled and self._act[k] >= 0:
-                place = column.clamp(*self._range[k])
-                writes.append(Write("act", rows, _one(self._act[k]), place))
+                position = column.clamp(*self._range[k])
+                writes.append(Write("act", rows, _one(self._act[k]), position))
         worlds_of(self.sim).ledger.write(*writes)
 
 
