@@ -3,6 +3,7 @@
 import pytest
 import torch
 from tests.raised import raises
+from tests.simulators.looped import INFO, NAME
 
 from simstate import (
     EntityCfg,
@@ -15,6 +16,9 @@ from simstate import (
 )
 from simstate.env import Env, tasks
 from simstate.interop.metasim import MetaSimEnv, MetaSimTaskEnv
+from simstate.simulators import make, register
+
+register(INFO)
 
 
 @pytest.fixture
@@ -103,6 +107,35 @@ def test_bad_calls_change_nothing(sim):
     with raises(SimStateError, name="cub"):
         env.reset([{"objects": {"cub": {}}}] * 3)
     assert torch.equal(sim.state, before)
+
+
+def test_returned_times_are_those_of_their_step(sim):
+    env = MetaSimEnv(sim, decimation=3)
+    first = env.reset()[1]["time"]
+    second = env.step([{}] * 3)[4]["time"]
+    env.step([{}] * 3)
+    assert first.tolist() == [0.0] * 3
+    assert second.tolist() == pytest.approx([3 * sim.timestep] * 3)
+
+
+def test_a_reset_that_fails_leaves_another_simulators_time():
+    cube = EntityCfg(model="cube", init_state=InitialStateCfg(pos=(0.5, 0.0, 0.7)))
+    other = make(NAME, SceneCfg(entities={"cube": cube}, timestep=None), num_envs=2)
+    env = MetaSimEnv(other, decimation=3)
+    states = env.step([{}] * 2)[0]
+    with raises(SimStateError, name="cub"):
+        env.reset([{"objects": {"cub": {}}}] * 2)
+    assert other.time.tolist() == pytest.approx([3 * other.timestep] * 2)
+    pos = other.get_states()[1]["objects"]["cube"]["pos"]
+    assert torch.equal(pos, states[1]["objects"]["cube"]["pos"])
+    assert float(pos[2]) < 0.7
+
+
+def test_a_task_of_controls_has_no_targets_of_joints():
+    env = MetaSimTaskEnv(Env(tasks.make_cfg("Hopper-v5"), 2, auto_reset=False))
+    env.reset()
+    states, rewards, *_ = env.step([{}] * 2)
+    assert len(states) == len(rewards) == 2
 
 
 def test_wrong_reward_shape_is_named(sim):

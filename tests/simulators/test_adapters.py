@@ -126,11 +126,12 @@ def test_a_mocap_body_that_cannot_move_is_refused(key):
     sim = make(key, scene, num_envs=2)
     assert "mocap bodies" in sim.missing
     before = sim.get_states(mode="tensor")
-    moved = {"objects": {"tool": {"pos": torch.tensor([0.0, 0.1, 1.0])}}}
-    with raises(InvalidInputError, name="mocap"):
-        sim.set_states([moved, moved])
-    assert not len(diff(sim.get_states(mode="tensor"), before))
-    sim.set_states(before)
+    for key, value in (("pos", [0.0, 0.1, 1.0]), ("rot", [0.6, 0.0, 0.8, 0.0])):
+        moved = {"objects": {"tool": {key: torch.tensor(value)}}}
+        with raises(InvalidInputError, name="mocap"):
+            sim.set_states([moved, moved])
+        assert not len(diff(sim.get_states(mode="tensor"), before))
+        sim.set_states(before)
 
 
 @pytest.mark.parametrize("key", OTHERS)

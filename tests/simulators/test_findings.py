@@ -17,6 +17,7 @@ from tests.simulators.test_rich_model import rich
 from simstate.base.errors import UnknownNameError
 from simstate.simulators import align, register
 from simstate.simulators.align.causes import Matcher
+from simstate.simulators.align.compare import QUESTIONS, compare
 from simstate.simulators.align.findings import (
     Alignment,
     Cause,
@@ -29,7 +30,7 @@ from simstate.simulators.align.tables import trajectory_line
 from simstate.simulators.align.trajectories import sample_steps
 from simstate.simulators.capabilities import Missing
 from simstate.simulators.drives import drive_inputs, drives
-from simstate.simulators.mechanics import MechanicalState
+from simstate.simulators.mechanics import MechanicalState, MujocoMechanics
 from simstate.simulators.parameters import ParameterDifference
 from simstate.simulators.randomisation import suggestions
 
@@ -101,6 +102,37 @@ register(
         mechanics=(__name__, "OwnMechanics"),
     )
 )
+
+
+class Turned(MujocoMechanics):
+    """MuJoCo with wrong answers that no parameter explains."""
+
+    def motion(self, state):
+        found, turn = super().motion(state), np.zeros(4)
+        mujoco.mju_axisAngle2Quat(turn, np.array([0.6, 0.0, -0.8]), 0.3)
+        for quat in found.body_quat[0]:
+            mujoco.mju_mulQuat(quat, quat.copy(), turn)
+        return found
+
+    def mass_matrix(self, state):
+        return 1.1 * super().mass_matrix(state)
+
+
+def test_what_no_parameter_explains_is_unexplained():
+    model = standing()
+    data = mujoco.MjData(model)
+    start = MechanicalState(data.qpos.copy(), data.qvel.copy(), data.ctrl.copy())
+    states, matcher = sample_states(model, start, 2, 3), Matcher(model, [])
+    ours, theirs = MujocoMechanics(model), Turned(model)
+    found = {q.quantity: compare(q, ours, theirs, matcher, states) for q in QUESTIONS}
+    verdicts = {name: one.verdict for name, one in found.items()}
+    wrong = ("body orientations", "mass matrix")
+    assert {n for n, v in verdicts.items() if v == "unexplained"} == set(wrong)
+    assert found["body orientations"].difference == pytest.approx(0.3, rel=1e-9)
+    assert found["body orientations"].remainder == pytest.approx(0.3, rel=1e-9)
+    largest = max(np.abs(ours.mass_matrix(s)).max() for s in states.smooth)
+    assert found["mass matrix"].scale == pytest.approx(largest)
+    assert found["mass matrix"].difference == pytest.approx(0.1 * largest)
 
 
 @pytest.mark.parametrize(

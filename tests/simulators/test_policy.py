@@ -93,11 +93,12 @@ def test_a_policy_that_does_not_fit_is_reported(env, tmp_path):
 
 
 def test_an_engine_of_ours_is_not_borrowed(env):
-    with (
-        raises(InvalidInputError, name="warp"),
-        borrowed_stepper(env, "warp"),
-    ):
-        pass
+    for wrong, name in (("warp", "warp"), (env.sim, "simulator")):
+        with (
+            raises(InvalidInputError, name=name),
+            borrowed_stepper(env, wrong),
+        ):
+            pass
     env.reset()
     env.sim.step(1)  # its own again
 
