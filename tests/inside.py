@@ -742,9 +742,9 @@ def opengl_backend(
 # Behaviour.
 
 
-def draw_noise_from(sim: Simulation, stream: object) -> None:
+def draw_noise_from(sim: Simulation, stream: Any) -> None:
     """Let a stochastic scheme draw its noise from another stream."""
-    stepper_of(sim)._stream = stream
+    stepper_of(sim)._draw = stream.draw
 
 
 def takes_plain_steps(sim: Simulation) -> bool:

@@ -161,7 +161,7 @@ MISTAKES = {
     "scales": (
         "ObservationTermCfg(observations.joint_vel_rel, scale=0.1)",
         "ObservationTermCfg(observations.joint_vel_rel, scale=(1.0, 2.0, 3.0))",
-        "has 3 scales for 2 numbers",
+        "has 3 scales for 2 columns",
     ),
     "late": (
         'return env.scene["robot"].data.joint_pos[:, 1].cos()',

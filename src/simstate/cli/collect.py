@@ -49,7 +49,8 @@ class CollectCommand(AnswerCommand):
         ),
     ] = ()
     episodes: int | None = None
-    """Number of episodes of a policy; by default 100."""
+    """Minimum number of episodes of a policy, by default 100; all of the last part are
+    kept."""
     success: str | None = None
     """Keep only the episodes that this termination term ends, such as time_out."""
     quantities: tuple[str, ...] = ()

@@ -61,8 +61,9 @@ class SimulatedRun:
         from simstate.cli.trajectory import Trajectory
 
         options, sim = self.options, self.sim
+        worlds = "1 world" if sim.num_envs == 1 else f"{sim.num_envs} worlds"
         self.out.print(
-            f"[bold]{escaped(options.what)}[/]: {sim.num_envs} worlds on "
+            f"[bold]{escaped(options.what)}[/]: {worlds} on "
             f"{sim.engine_name}, {self.total} steps of "
             f"{self.worlds.course.step_dt:g} s, {_ground_text(sim)}",
             highlight=False,

@@ -131,7 +131,7 @@ def collect(
         cfg: the task.
         make_act: returns the policy for an environment.
         folder: the folder for the parts and their description.
-        episodes: number of episodes to collect.
+        episodes: minimum number of episodes; all of the last part are kept.
         envs: number of worlds that run at once, each for one episode.
         seed: seed of everything random.
         success: the term that must end an episode ("time_out"); None: any term.

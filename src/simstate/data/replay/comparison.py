@@ -98,9 +98,10 @@ class Replay:
 
     def __str__(self) -> str:
         how = "bit for bit" if self.tolerance == 0 else f"within {self.tolerance:g}"
+        snapshots = "snapshot" if self.snapshots == 1 else "snapshots"
         counts = (
             f"{self.steps} steps on {self.engine}: {self.samples} samples of "
-            f"{len(self.columns)} columns and {self.snapshots} snapshots "
+            f"{len(self.columns)} columns and {self.snapshots} {snapshots} "
         )
         lines = [f"The model differs: {what}." for what in self.model]
         lines += [f"The task differs: {what}." for what in self.settings]

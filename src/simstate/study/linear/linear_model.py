@@ -95,6 +95,7 @@ class LinearModel:
                 f"units must have one for each of the {len(self.outputs)} outputs, got "
                 f"{len(output_units)}.",
                 name="units",
+                shape=(len(output_units),),
             )
         return replace(
             self,
