@@ -332,5 +332,5 @@ def test_a_singular_ball_joint_is_refused_by_name(key):
     sim = make(key, scene_of("humanoid"), num_envs=1)
     half = math.sqrt(0.5)
     state = {"dof_pos": {"left_shoulder": torch.tensor([half, 0.0, half, 0.0])}}
-    with raises(InvalidInputError, name="left_shoulder"):
+    with raises(InvalidInputError, name="robot/left_shoulder"):
         sim.set_states([{"robots": {"robot": state}}])
