@@ -6,14 +6,21 @@ import dataclasses
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tests.raised import raises
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError, ShapeError, SimStateError
-from simstate.env import Env, ObservationGroupCfg, ObservationTermCfg, either
-from simstate.env.actions import Action, ActionCfg
+from simstate.env import (
+    Env,
+    ObservationGroupCfg,
+    ObservationTermCfg,
+    SceneEntityCfg,
+    either,
+)
+from simstate.env.actions import Action, ActionCfg, JointPositionActionCfg
 from simstate.env.commands import Command, CommandCfg
 
 pytestmark = pytest.mark.fast
@@ -203,6 +210,56 @@ def test_a_class_term_is_called_with_its_configuration_and_ids(make_env):
     ):  # fmt: skip
         with raises(InvalidInputError, name=name):
             make_env(2, **observed(kind))
+
+
+class StaticReset(WithoutIds):
+    @staticmethod
+    def reset(env_ids: Tensor) -> None:
+        pass
+
+
+def of_either(env: Env, asset: SceneEntityCfg | str = "robot") -> Tensor:
+    return env.scene[str(asset)].data.joint_pos
+
+
+def test_a_static_reset_and_a_text_for_an_entity_are_allowed(make_env, given):
+    env = make_env(2, **observed(of_either))
+    assert env.step(given(env, 1)[0])[0]["policy"].shape == (2, 2)
+    env = make_env(2, **observed(StaticReset))
+    env.reset(env_ids=[1])
+
+
+class UnprintableError(Exception):
+    def __str__(self) -> str:
+        raise ZeroDivisionError
+
+
+def unprintable(env: Env) -> Tensor:
+    raise UnprintableError
+
+
+def test_an_error_that_cannot_be_printed_is_raised_unchanged(make_env):
+    with pytest.raises(UnprintableError):
+        make_env(2, **observed(unprintable))
+
+
+def shortened(env: Env) -> Tensor:
+    env.max_episode_length = 5
+    return torch.zeros(env.num_envs, 1)
+
+
+def test_a_term_sets_no_setting_of_the_environment(make_env):
+    with raises(InvalidInputError, name="max_episode_length"):
+        make_env(2, **observed(shortened))
+
+
+def test_ranges_and_scales_may_be_arrays(make_env):
+    cfg = JointPositionActionCfg(
+        scale=torch.tensor(2.0), clip=np.array([-1.0, 0.5]), joint_names=[".*"]
+    )
+    action = make_env(2, actions={"mine": cfg}).actions["mine"]
+    assert action.scale.unique().tolist() == [2.0]
+    assert float(action.targets(torch.ones(2, len(action.names))).max()) == 0.5
 
 
 def counted(env: Env) -> Tensor:

@@ -216,6 +216,11 @@ def test_thrusters_push_where_they_are():
         np.testing.assert_allclose(sim.data.qacc[world], data.qacc, atol=1e-12)
 
 
+def test_pulses_of_integers_are_those_of_numbers():
+    duty = torch.tensor([[0, 1], [1, 1], [0, 0]])
+    assert torch.equal(pulses(duty, 0.5, 0.1), pulses(duty.double(), 0.5, 0.1))
+
+
 def test_pulses_have_the_impulse_and_the_least_length():
     duty = torch.tensor([[0.0, 0.03, 0.26], [0.06, 1.0, 1.7]], dtype=F64)
     row = pulses(duty, 0.5, 0.1, min_on_time=0.025)

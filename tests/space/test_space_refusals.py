@@ -83,7 +83,6 @@ CASES = {
         lambda: Gyro("g", "bus", "hub", noise_density=1e-4, rot=(0, 0, 0, 0)), "rot",
     ),
     "duty of one world": (lambda: pulses(DUTY[0], 0.5, 0.1), "duty"),
-    "duty as integers": (lambda: pulses(DUTY.round().long(), 0.5, 0.1), "duty"),
     "body that is not there": (
         lambda: ReactionWheelCfg(name="w", **WHEEL).add_to(mujoco.MjSpec(), "bus"),
         "bus",

@@ -162,7 +162,8 @@ def check_range(label: str, field: str, span: object, finite: bool = True) -> No
     """Raise unless the value is (minimum, maximum), or None for no range."""
     if span is None:
         return
-    ends = list(cast("Sequence[Any]", span)) if isinstance(span, tuple | list) else []
+    is_pair = isinstance(span, tuple | list | np.ndarray | Tensor)
+    ends = [_plain(end) for end in cast("Sequence[Any]", span)] if is_pair else []
     are_numbers = len(ends) == 2 and all(isinstance(end, Real) for end in ends)
     if (
         not are_numbers
@@ -174,6 +175,11 @@ def check_range(label: str, field: str, span: object, finite: bool = True) -> No
             f"{', finite' * finite}.",
             name=field,
         )
+
+
+def _plain(value: Any) -> Any:
+    """Return an array or tensor of one number as a number, others unchanged."""
+    return value.item() if getattr(value, "shape", None) == () else value
 
 
 def check_vector(label: str, field: str, value: object) -> None:

@@ -208,7 +208,8 @@ class JointAction(Action):
         by_pattern = value if isinstance(value, Mapping) else {".*": value}
         numbers = dict.fromkeys(self.names, default)
         for pattern, each in by_pattern.items():
-            is_number = isinstance(each, Real) and not math.isnan(each)  # pyright: ignore[reportUnnecessaryIsInstance]
+            is_scalar = isinstance(each, Real) or getattr(each, "shape", None) == ()
+            is_number = is_scalar and not math.isnan(each)
             if not is_number or (finite and math.isinf(each)):
                 raise InvalidInputError(
                     f"{field} must be a{' finite' * finite} number for all joints, or "

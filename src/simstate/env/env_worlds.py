@@ -136,6 +136,12 @@ class EnvWorlds:
                 f"env.{name}[:] = ….",
                 name=name,
             )
+        if name in mine and self._is_in_term:
+            raise InvalidInputError(
+                f"env.{name} was set by a term: a step changes slots only, which a "
+                "snapshot holds and a reset restores. Set it outside of steps.",
+                name=name,
+            )
         if mine.get("_is_made") or self._is_in_term:
             raise InvalidInputError(
                 f"env.{name} = … would be in no snapshot and would not be reset with "

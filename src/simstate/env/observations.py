@@ -191,7 +191,7 @@ def _sensor_columns(env: Env, asset_cfg: SceneEntityCfg, **params: object) -> li
 
 
 def _sensor_contracts(env: Env, asset_cfg: SceneEntityCfg) -> list[Contract]:
-    """Return the contracts of the sensors."""
+    """The contracts of the sensors."""
     entity = env.scene[asset_cfg.name]
     parts = [entity.sensor_contract(name) for name in asset_cfg.names_of("sensor")]
     return [Contract(s.unit, s.axes, s.point) for s in parts for _ in range(*s.columns)]
@@ -301,7 +301,7 @@ def _action_columns(env: Env) -> list[str]:
 
 
 def _action_contracts(env: Env) -> list[Contract]:
-    """Return the contracts of the action."""
+    """The contracts of the action."""
     return env.actions.contracts
 
 
@@ -319,12 +319,12 @@ def _command_columns(env: Env, command_name: str) -> list[str]:
 
 
 def _command_contracts(env: Env, command_name: str) -> Sequence[Contract]:
-    """Return the contracts of the command."""
+    """The contracts of the command."""
     return env.commands[command_name].contracts
 
 
 def _offset_contracts(env: Env, command_name: str) -> Sequence[Contract]:
-    """Return the contracts of the command's offset."""
+    """The contracts of the command's offset."""
     return env.commands[command_name].offset_contracts
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from types import ModuleType
@@ -172,7 +173,8 @@ def annotate(error: Exception, label: str, place: Place | None) -> None:
     """Add to an error the term that raised it, and the line it was written in."""
     remember_place(error, place)
     note = f"It was raised in the {label}."
-    if label not in str(error) and note not in getattr(error, "__notes__", ()):
+    is_named = isinstance(error, SimStateError) and label in str(error)
+    if not is_named and note not in getattr(error, "__notes__", ()):
         error.add_note(note)
 
 
@@ -258,7 +260,9 @@ def _call_of(label: str, made: type) -> Callable[..., Any]:
             name="reset",
         )
     check_called_as(f"The {label}", made, "cfg", "env", name=made.__name__)
-    check_called_as(f"reset of the {label}", reset, "self", "env_ids", name="reset")
+    is_method = inspect.isfunction(inspect.getattr_static(made, "reset"))
+    called_with = ("self", "env_ids")[not is_method :]
+    check_called_as(f"reset of the {label}", reset, *called_with, name="reset")
     return calls[0]
 
 
@@ -297,7 +301,10 @@ def _resolved(
     for name in open_ended:
         given |= bound.arguments[name]
     for name, parameter in signature.parameters.items():
-        is_entity = "SceneEntityCfg" in f"{parameter.annotation}{parameter.default}"
+        kinds = re.findall(r"\w+", str(parameter.annotation))
+        is_entity = isinstance(parameter.default, SceneEntityCfg) or (
+            "SceneEntityCfg" in kinds and "str" not in kinds
+        )
         if is_entity and isinstance(given.get(name), str):
             raise InvalidInputError(
                 f"The {label} has {name}={given[name]!r}, a text: it must be "

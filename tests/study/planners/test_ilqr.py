@@ -84,6 +84,15 @@ def test_one_iteration_solves_a_linear_system():
         assert torch.equal(controls[world, ::HOLD], controls[world, 1::HOLD])
 
 
+def test_bounds_may_be_infinite():
+    sim = sliders()
+    plans = [
+        iLQR(HORIZON, residual=weighted, hold=HOLD, bounds=bounds).plan(sim)
+        for bounds in ((-math.inf, math.inf), (-1e9, 1e9))
+    ]
+    torch.testing.assert_close(*plans)
+
+
 def test_bounds_hold_and_the_plan_is_shifted():
     sim = sliders()
     planner = iLQR(

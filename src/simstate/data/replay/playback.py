@@ -151,7 +151,7 @@ class _Comparison:
         if tolerance is None:
             same = simulator is None and here == there["engine"]
             tolerance = 0.0 if same else OTHER_ENGINE
-        number("tolerance", tolerance, at_least=0)
+        number("tolerance", tolerance, at_least=0, finite=False)
         self._found = Replay(simulator or here, tolerance)
         self._elapsed = self._gap = 0.0
         self._found.columns = list(player.columns)

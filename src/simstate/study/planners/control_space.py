@@ -25,7 +25,9 @@ class ControlSpace:
             environment −1 and 1.
     """
 
-    def __init__(self, target: Any, bounds: Bounds | None) -> None:
+    def __init__(
+        self, target: Any, bounds: Bounds | None, *, finite: bool = True
+    ) -> None:
         sim = sim_of(target)
         self.num_envs, self.device = sim.num_envs, sim.device
         self.is_env = is_env(target)
@@ -43,10 +45,13 @@ class ControlSpace:
         shape = (self.num_envs, self.width)
         self.low, self.high = low.expand(shape), high.expand(shape)
         """Minimum and maximum controls; float64, shape (num_envs, width) each."""
-        if not bool(((self.low < self.high) & (self.high - self.low).isfinite()).all()):
+        fits = self.low < self.high
+        if finite:
+            fits = fits & (self.high - self.low).isfinite()
+        if not bool(fits.all()):
             raise InvalidInputError(
-                "bounds must be (low, high), finite and with low < high, got "
-                f"{bounds!r}.",
+                f"bounds must be (low, high){', finite' * finite} and with low < high, "
+                f"got {bounds!r}.",
                 name="bounds",
             )
 

@@ -82,7 +82,7 @@ class iLQR:  # noqa: N801 - the name in the literature
                 "residual, or a sampling planner with the environment.",
                 name="derivatives",
             )
-        space = ControlSpace(target, self.bounds)
+        space = ControlSpace(target, self.bounds, finite=False)
         shooting = Shooting(target, self.residual, self.hold, self.make)
         controls = self._shifted(target, space)
         damping = torch.full((space.num_envs, 1, 1), self.damping, dtype=torch.float64)
