@@ -355,10 +355,7 @@ def undesired_contacts(env: Env, sensor_name: str, threshold: float = 1.0) -> Te
 @resolves_entities
 @either
 def joint_power(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
-    """Power of the actuators on joints, absolute, summed [W]; (num_envs,).
-
-    Forces of the last dynamics evaluation times velocities.
-    """
+    """Sum of absolute joint powers, by the last evaluated forces [W]; (num_envs,)."""
     data = env.scene[asset_cfg.name].data
     power = data.qfrc_actuator * data.joint_vel
     return abs(chosen(power, asset_cfg.joint_ids)).sum(-1)

@@ -24,8 +24,7 @@ from simstate.study.identification.body_inertia import (
 Array = NDArray[np.float64]
 
 Target: TypeAlias = "tuple[str, tuple[int, ...], float]"
-"""A field of MjModel, the index of one of its values, and the factor on the parameter
-that is written there."""
+"""Field of MjModel, index of a value, and factor on the parameter written there."""
 Kind: TypeAlias = 'Literal["field", "inertia", "delay", "bias"]'
 
 DELAY = "delay"
