@@ -185,6 +185,8 @@ class RayJob(RemoteJob):
 
     name = "ray"
     variants = 1
+    ending_s = 90.0
+    """Ray's agents try for 60 s to report to a server that was killed with them."""
 
     def run(self, work: Work, variant: int) -> None:
         self._cluster: Cluster | None = None

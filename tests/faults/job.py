@@ -66,6 +66,8 @@ class Job(ABC):
 
     name: ClassVar[str]
     variants: ClassVar[int] = 1
+    ending_s: ClassVar[float] = 0.0
+    """Time within which processes of a killed run must have ended [s of wall clock]."""
 
     def prepare(self, folder: Path, variant: int) -> None:
         """Write the files that are there before the first run."""

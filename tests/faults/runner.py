@@ -131,6 +131,7 @@ class Runner:
                         job, history, folder, counts, faults, stage, note
                     ),
                     f"run {stage}",
+                    job.ending_s,
                 )
                 for one in notes:
                     outcome.result = (
@@ -170,9 +171,16 @@ class Runner:
         assert listening() <= before, "a port is still open"
 
     def _child(
-        self, outcome: Outcome, call: Callable[[Callable[..., None]], None], name: str
+        self,
+        outcome: Outcome,
+        call: Callable[[Callable[..., None]], None],
+        name: str,
+        ending_s: float = 0.0,
     ) -> list[Note]:
-        """Run a function in a child; return its notes."""
+        """Run a function in a child; return its notes.
+
+        Its own processes must end with it; if it is killed, within `ending_s`.
+        """
         source, sink = os.pipe()
         sys.stdout.flush()
         child = os.fork()
@@ -191,7 +199,9 @@ class Runner:
             outcome.failures.append(f"{name}: took longer than {PATIENCE:.0f} s")
         elif status not in (0, signal.SIGKILL) and not failed:
             outcome.failures.append(f"{name}: the process ended with status {status}")
-        left = members_of(child)
+        end = time.monotonic() + (ending_s if status == signal.SIGKILL else 0.0)
+        while (left := members_of(child)) and time.monotonic() < end:
+            time.sleep(0.1)
         if left:
             outcome.failures.append(f"{name}: processes {left} remain")
             for process in left:
