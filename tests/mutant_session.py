@@ -192,6 +192,7 @@ def replace(path: Path, good: str, altered: str) -> None:
     """Give the functions of a loaded module the code of another text of it."""
     old, new = (compile(text, str(path), "exec") for text in (good, altered))
     codes = {_key(one): other for one, other in _pairs(old, new) if one != other}
+    gc.unfreeze()  # else the objects that a session of tests froze are not listed
     for thing in gc.get_objects():
         if type(thing) is FunctionType and thing.__code__.co_filename == str(path):
             code = codes.get(_key(thing.__code__))
