@@ -447,6 +447,61 @@ def test_misfits_of_all_relations(policy, weights, monkeypatch):
         assert report.misfits[name] == pytest.approx(value, rel=1e-4, abs=1e-9), name
 
 
+FLOORS = {
+    "d joint_pos": 0.03, "d quaternion": 0.03, "length of": 0.01, "gravity of": 1e-3,
+    "training range": 0.02, "the policy": 0.01,
+}  # fmt: skip
+"""Misfits below which a relation holds, by the start of its name."""
+
+
+def score_of(signals, weights) -> float:
+    found = expected_misfits(signals, weights, 0.0)
+    floors = [f for n in found for start, f in FLOORS.items() if n.startswith(start)]
+    return float(np.log(np.array(list(found.values())) + floors).sum())
+
+
+@pytest.mark.parametrize(
+    ("name", "parts", "kind", "columns"),
+    [
+        ("robot.joint_vel", [1], "sign", ("robot.joint_vel/knee",)),
+        ("root_link_quat_w", [1, 2, 3], "frame", ("root_link_quat_w",)),
+        ("robot.projected_gravity_b", [0, 1, 2], "frame",
+         ("robot.projected_gravity_b",)),
+        ("action", [0], "sign", ("action/move/hip",)),
+        ("command.go", None, "range", ("command.go/x",)),
+    ],
+)  # fmt: skip
+def test_a_repair_lowers_the_logs_of_misfits(
+    weights, monkeypatch, tmp_path, name, parts, kind, columns
+):
+    """It is a fault if their sum, with floors, falls by more than GAIN and its cost."""
+    matrix, bias = weights
+    weights = matrix * (np.arange(len(matrix)) < len(matrix) - 2)[:, None], bias
+    passport = passport_with(proof=proof_of(weights))  # which ignores the clock
+    policy = PassportPolicy(write(tmp_path / "a.onnx", passport, weights))
+    rng, good = np.random.default_rng(8), motion()
+    good["robot.joint_vel"] = good["robot.joint_vel"] + rng.normal(0.0, 0.1, (60, 2))
+    good["robot.projected_gravity_b"] = good["robot.projected_gravity_b"] * 1.05
+    good["action"] = acted(good, weights) + rng.normal(0.0, 0.1, (60, 2))
+    faulty, cost = dict(good), 0.0
+    if parts is None:  # a shift, repaired to the mean of training, 0.1
+        faulty[name] = good[name] + 1.2
+        good[name] = good[name] - np.median(good[name]) + 0.1
+        cost = 0.3
+    else:
+        signs = np.ones(good[name].shape[1])
+        signs[parts] = -1.0
+        faulty[name] = good[name] * signs
+    gain = score_of(faulty, weights) - score_of(good, weights) - cost
+    assert gain > 1.5
+    monkeypatch.setattr("simstate.train.passport_check.MAX_FAULTS", 1)
+    for least, is_fault in ((gain * 0.999, True), (gain * 1.001, False)):
+        monkeypatch.setattr("simstate.train.passport_check.GAIN", least)
+        faults = compare_log(policy, log_of(faulty)).faults
+        found = [(one.kind, one.columns) for one in faults if "%" not in one.evidence]
+        assert ((kind, columns) in found) is is_fault, found
+
+
 def test_without_a_quaternion_the_gyro_turns_gravity(policy, weights, monkeypatch):
     monkeypatch.setattr("simstate.train.passport_check.MAX_FAULTS", 0)
     signals = spoilt()
