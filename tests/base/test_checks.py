@@ -149,7 +149,7 @@ def test_what_is_no_device_is_refused(device):
 
 @pytest.mark.parametrize(
     "values",
-    [3, "ab", {"a": 1}, None, torch.ones(2), object()],
+    [3, "ab", {"a": 1}, None, torch.tensor(1.0), object()],
     ids=lambda v: str(v)[:9],
 )
 def test_what_is_no_sequence_is_refused(values):
@@ -163,6 +163,10 @@ def test_every_one_of_a_sequence_is_looked_at():
     assert all_of("names", (name for name in "ab"), str) == ["a", "b"]
     with raises(InvalidInputError, name="names[1]"):
         all_of("names", ["a", 7], str)
+    for numbers in (torch.tensor([3, 4]), np.array([3, 4])):
+        assert all_of("ids", numbers, int) == [3, 4]
+    with raises(InvalidInputError, name="ids[0]"):
+        all_of("ids", torch.ones(2), int)
 
 
 def test_a_path_is_a_text_or_a_path():

@@ -1,5 +1,7 @@
 """The wording of the errors of `base`, which other tests identify by their fields."""
 
+from numbers import Integral
+
 import numpy as np
 import pytest
 from tests.raised import says
@@ -88,3 +90,12 @@ def test_long_values_are_shown_in_part(call):
     """The first 60 characters of them, whichever check refuses them."""
     with pytest.raises(InvalidInputError, match=r"[^x]x{60}[^x]"):
         call()
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [(str, "a str"), (Integral, "an int"), (Exception, "an Exception")],
+)
+def test_a_type_has_its_article(kind, text):
+    with pytest.raises(InvalidInputError, match=f"must be {text}, got float"):
+        instance_of("value", 3.0, kind)

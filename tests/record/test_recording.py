@@ -123,6 +123,26 @@ def test_of_a_write_only_the_worlds_that_it_changed_are_kept(make_sim, tmp_path)
     assert every.values.shape == (5, sim.model.nv)
 
 
+def test_chosen_worlds_are_found_in_the_columns(make_sim, tmp_path):
+    path = tmp_path / "a.simrec"
+    sim = make_sim(5)
+    with sim.record(path, quantities=["arm.joint_pos"], worlds=[3, 1, 4]):
+        sim.step(2)
+    with Recording(path) as found:
+        assert found.places() == {3: 0, 1: 1, 4: 2}
+        assert found.places(most=2) == {3: 0, 1: 1}
+        for worlds in ([4, 3], (4, 3), torch.tensor([4, 3]), np.array([4, 3])):
+            assert list(found.places(worlds).items()) == [(4, 2), (3, 0)]
+        for worlds in ([], [1, 1], 1, "1", torch.tensor(1)):
+            with raises(InvalidInputError, name="worlds"):
+                found.places(worlds)
+        with raises(InvalidInputError, name="worlds[1]"):
+            found.places([3, 1.0])
+        with raises(InvalidInputError, name="world", worlds=[2]):
+            found.places([3, 2])
+        found.plot(tmp_path / "a.png", worlds=torch.tensor([4, 3]))
+
+
 def test_some_worlds_at_some_times(make_sim, tmp_path):
     sim, path = make_sim(5), tmp_path / "some.simrec"
     twice = {

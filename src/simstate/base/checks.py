@@ -11,7 +11,7 @@ import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from types import UnionType
@@ -199,12 +199,19 @@ def instance_of(
 ) -> _T:
     """Return the value, or raise unless it is an instance of `kind`."""
     if not isinstance(value, kind):
-        wanted, got = getattr(kind, "__name__", kind), type(value).__name__
+        name = _name_of(kind)
+        article = "an" if name[0].upper() in "AEIOU" else "a"
         raise InvalidInputError(
-            f"{what} must be a {wanted}, got {got}: {str(value)[:60]}.{hint}",
+            f"{what} must be {article} {name}, got {type(value).__name__}: "
+            f"{str(value)[:60]}.{hint}",
             name=argument(what),
         )
     return cast("_T", value)
+
+
+def _name_of(kind: type | UnionType) -> str:
+    """Return the name of a type in messages."""
+    return "int" if kind is Integral else getattr(kind, "__name__", str(kind))
 
 
 def check_called_as(what: str, function: Any, *arguments: str, name: str) -> None:
@@ -226,15 +233,22 @@ def check_called_as(what: str, function: Any, *arguments: str, name: str) -> Non
 
 
 def all_of(what: str, values: object, kind: type[_T], hint: str = "") -> list[_T]:
-    """Return a sequence as a list; raise unless each value is an instance of `kind`."""
-    given = cast("Any", values)
-    if isinstance(values, str | Mapping | Tensor) or not hasattr(given, "__iter__"):
+    """Return a sequence as a list; raise unless each value is an instance of `kind`.
+
+    A tensor or an array is a sequence of numbers, or of lists of them.
+    """
+    given: Any = values
+    listed = given.tolist() if isinstance(values, Tensor | np.ndarray) else given
+    if isinstance(values, str | Mapping) or not hasattr(listed, "__iter__"):
+        of = "" if kind is object else f" of {_name_of(kind)}"
         raise InvalidInputError(
-            f"{what} must be a sequence of {kind.__name__}, got "
+            f"{what} must be a sequence{of}, got "
             f"{type(given).__name__}: {str(given)[:60]}.{hint}",
             name=argument(what),
         )
-    return [instance_of(f"{what}[{i}]", one, kind, hint) for i, one in enumerate(given)]
+    return [
+        instance_of(f"{what}[{i}]", one, kind, hint) for i, one in enumerate(listed)
+    ]
 
 
 def as_path(what: str, value: object) -> Path:

@@ -223,25 +223,21 @@ class Recording(Closing):
         Columns are `name` or `name[k]`; units are in `attrs["units"]`. The index is
         the time, and for all worlds the world and the time.
         """
-        places = {w: k for k, w in enumerate(self.worlds)}
-        if world is not None:
-            places = {world: self.place(world)}
+        places = self.places(None if world is None else [world])
         return table_of(self, places, world is None)
 
     def plot(
         self,
         path: str | Path,
         names: Sequence[str] | None = None,
-        worlds: Sequence[int] | None = None,
+        worlds: Sequence[int] | Tensor | None = None,
     ) -> None:
         """Draw columns over time, a line for each world and component.
 
         Where a world was reset, the time axis is that since the start of the recording,
         and lines are broken. Pictures are left out.
         """
-        some = self.worlds[:MOST_WORLDS]
-        if worlds is not None:
-            some = [int(world) for world in all_of("worlds", worlds, Integral)]
+        places = self.places(worlds, MOST_WORLDS)
         requested = self.names if names is None else all_of("names", names, str)
         columns = [self.full_name(n) for n in requested or self.names]
         drawn = [n for n in columns if self._is_curve(n)]
@@ -253,13 +249,12 @@ class Recording(Closing):
                 name=left[0] if left else str(self.path),
             )
         components = {name: self.labels(name) for name in drawn}
-        places = {world: self.place(world) for world in some}
         draw(self, path, places, drawn, components, self.elapsed)
 
     def share(
         self,
         path: str | Path,
-        worlds: Sequence[int] | None = None,
+        worlds: Sequence[int] | Tensor | None = None,
         *,
         played_in: Any = None,
         fps: float = 30.0,
@@ -326,6 +321,24 @@ class Recording(Closing):
                 worlds=[world],
             )
         return self.worlds.index(world)
+
+    def places(
+        self, worlds: Sequence[int] | Tensor | None = None, most: int | None = None
+    ) -> dict[int, int]:
+        """Return the position of each world in the columns; None: of the first `most`.
+
+        Raise if there is no world, or one is named twice.
+        """
+        chosen = self.worlds[:most]
+        if worlds is not None:
+            chosen = [int(world) for world in all_of("worlds", worlds, Integral)]
+        places = {world: self.place(world) for world in chosen}
+        if not places or len(places) < len(chosen):
+            raise InvalidInputError(
+                f"worlds must name at least one world, each once; got {chosen}.",
+                name="worlds",
+            )
+        return places
 
 
 def opened(recording: str | Path | Recording) -> AbstractContextManager[Recording]:

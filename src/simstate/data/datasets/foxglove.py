@@ -6,14 +6,13 @@ import base64
 import json
 import math
 from collections.abc import Sequence
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from simstate.base.checks import all_of
-from simstate.base.errors import InvalidInputError
 from simstate.base.extras import library
 from simstate.base.files import replacing
 from simstate.data.datasets.recorded_episodes import check_target
@@ -36,7 +35,7 @@ def write_foxglove(
     recording: str | Path | Recording,
     path: str | Path,
     *,
-    worlds: Sequence[int] | None = None,
+    worlds: Sequence[int] | Tensor | None = None,
     names: Sequence[str] | None = None,
 ) -> int:
     """Write columns of a recording as a log for Foxglove; return the message count.
@@ -55,17 +54,11 @@ def write_foxglove(
     """
     mcap = library("mcap.writer", "record", "Recordings")
     with opened(recording) as source:
-        chosen = source.worlds[:1]
-        if worlds is not None:
-            chosen = [int(world) for world in all_of("worlds", worlds, Integral)]
-        if not chosen:
-            raise InvalidInputError("worlds must not be empty.", name="worlds")
+        chosen = list(source.places(worlds, 1))
         columns = [TIME, *source.names]
         if names is not None:
             columns = [source.full_name(n) for n in all_of("names", names, str)]
         check_target(path, source.path)
-        for world in chosen:
-            source.place(world)
         with replacing(Path(path)) as part, open(part, "wb") as file:
             writer = mcap.Writer(file)
             writer.start(profile="", library="simstate")

@@ -6,13 +6,13 @@ import hashlib
 import math
 import shlex
 from collections.abc import Callable, Sequence
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
-from simstate.base.checks import all_of, as_path, number
+from simstate.base.checks import as_path, number
 from simstate.base.errors import InvalidInputError
 from simstate.base.files import replacing
 from simstate.base.mujoco_version import installed_versions
@@ -41,7 +41,7 @@ def share_recording(
     recording: Recording,
     path: str | Path,
     *,
-    worlds: Sequence[int] | None = None,
+    worlds: Sequence[int] | Tensor | None = None,
     played_in: Simulation | Env | None = None,
     fps: float = 30.0,
     on_progress: Callable[[float], None] = lambda fraction: None,
@@ -64,16 +64,7 @@ def share_recording(
             f"path must end in .html, got {str(path)!r}.", name=str(path)
         )
     number("fps", fps, more_than=0)
-    shown = recording.worlds[:MOST_WORLDS]
-    if worlds is not None:
-        shown = [int(world) for world in all_of("worlds", worlds, Integral)]
-    if not shown or len(set(shown)) < len(shown):
-        raise InvalidInputError(
-            f"worlds must name at least one world, each once; got {shown}.",
-            name="worlds",
-        )
-    for world in shown:
-        recording.place(world)
+    shown = list(recording.places(worlds, MOST_WORLDS))
     with replacing(target) as part:  # first, since it raises if path is not writable
         course = RecordedCourse(player_for(recording, played_in, None, None, None))
         page = page_html(_packed(recording, course, shown, fps, on_progress))
