@@ -19,6 +19,7 @@ from simstate.base.checks import (
     as_array,
     as_device,
     as_path,
+    check_calls,
     check_finite,
     check_range,
     has_shape,
@@ -104,6 +105,29 @@ def test_a_class_is_asked_for():
     assert instance_of("path", "x", str) == "x"
     with raises(InvalidInputError, name="path"):
         instance_of("path", 3, str, " Hint.")
+
+
+class Clock:
+    def __call__(self, t):
+        return t
+
+    def rate(self, t):
+        return 1.0
+
+
+def test_an_object_has_the_methods_that_are_called():
+    clock = Clock()
+    check_calls("clock", clock, "clock(t)", "clock.rate(t)")
+    check_calls("clock", abs, "clock(t)")
+    for value, call in (
+        (clock, "clock.at(t)"),
+        (abs, "clock.rate(t)"),
+        (7.3e-5, "clock(t)"),
+        (Clock, "clock.rate(t)"),  # the class in place of an object
+        (Clock, "clock(t)"),
+    ):
+        with raises(InvalidInputError, name="clock"):
+            check_calls("clock", value, call)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The wording of the errors of `base`, which other tests identify by their fields."""
 
 from numbers import Integral
+from os import PathLike
 
 import numpy as np
 import pytest
@@ -10,13 +11,19 @@ from simstate.base.checks import (
     all_of,
     as_array,
     as_device,
+    check_calls,
     has_shape,
     instance_of,
     number,
     one_of,
     whole_number,
 )
-from simstate.base.errors import InvalidInputError, ShapeError, UnknownNameError
+from simstate.base.errors import (
+    InvalidInputError,
+    ShapeError,
+    UnknownNameError,
+    with_article,
+)
 
 LONG = "x" * 99
 
@@ -69,11 +76,43 @@ LONG = "x" * 99
             ShapeError,
             ["it must have shape (2,) or (5,), got (3,)."],
         ),
+        (
+            lambda: instance_of("path", 3, str | PathLike),
+            InvalidInputError,
+            ["path must be a str or a PathLike, got int: 3."],
+        ),
+        (
+            lambda: check_calls("air", 1.5, "air.at(height)", "air.wind(t)"),
+            InvalidInputError,
+            ["air must have air.at(height) and air.wind(t), got float: 1.5."],
+        ),
+        (
+            lambda: check_calls("air", "sea", "air.strip()", "air.at(height)"),
+            InvalidInputError,
+            ["air must have air.at(height), got str: sea."],
+        ),
+        (
+            lambda: check_calls("name", str, "name.strip()"),
+            InvalidInputError,
+            ["name must have name.strip(), got the class str: create an object."],
+        ),
     ],
 )
 def test_texts(call, error, fragments):
     with says(error, *fragments):
         call()
+
+
+@pytest.mark.parametrize(
+    ("article", "nouns"),
+    [
+        ("a", ["str", "UniformRotation", "Mapping", "RigidBodyState", "bool"]),
+        ("an", ["int", "Atmosphere", "Epoch", "OrbitalElements", "Unknown", "MjModel"]),
+    ],
+)
+def test_articles(article, nouns):
+    for noun in nouns:
+        assert with_article(noun) == f"{article} {noun}"
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from tests.raised import raises
 from simstate.base.errors import InvalidInputError, ShapeError, UnknownNameError
 from simstate.flight import (
     Air,
+    AirState,
     ExponentialAtmosphere,
     FreeFlight,
     Load,
@@ -135,6 +136,22 @@ def flying(num_envs=2, **change):
 def turn():
     """Body components of Earth's."""
     return Rotation.from_euler("ZYX", ANGLES[::-1], degrees=True).as_matrix().T
+
+
+class Sealed:
+    """Air of one density up to 3 km, and none above; without parameters by world."""
+
+    def at(self, altitude):
+        density = torch.where(altitude < 3e3, 1.1, 0.0).to(altitude)
+        return AirState(0 * altitude + 280, 9e4 * density, density)
+
+
+def test_an_atmosphere_of_ones_own_only_has_the_air_at_altitudes():
+    state = flying(air=Air(Sealed(), elevation=[500.0, 1500.0])).get_state()
+    np.testing.assert_allclose(state.density, [1.1, 0.0])
+    for wrong in (StandardAtmosphere, 1.225, lambda height: 1.225):
+        with raises(InvalidInputError, name="atmosphere"):
+            Air(wrong)
 
 
 def test_quantities_are_against_the_local_air():

@@ -15,7 +15,7 @@ from tests.raised import raises
 
 from simstate import Simulation
 from simstate.base.errors import InvalidInputError, ShapeError
-from simstate.flight import ExponentialAtmosphere, StandardAtmosphere
+from simstate.flight import AirState, ExponentialAtmosphere, StandardAtmosphere
 from simstate.integrate import DOP853, RK4, Drag, MovingFrame, PointMassGravity
 from simstate.space import (
     EARTH,
@@ -224,6 +224,31 @@ def test_a_low_orbit_with_j2_drag_and_gravity_gradient(orbits):
         assert np.linalg.norm(got - truth.y[:3, -1]) < 0.1
     fell = [np.linalg.norm(run.y[:3, -1] - run.y[:3, 0]) for run in runs]
     assert min(fell) > 1e4  # there is something to get wrong
+
+
+class Linear:
+    """An atmosphere without parameters by world."""
+
+    def at(self, altitude):
+        density = 1e-11 - 1e-17 * altitude
+        return AirState(200 + 0 * altitude, 0 * altitude, density)
+
+
+def test_an_atmosphere_of_ones_own_only_has_the_air_at_altitudes():
+    air, radius = PlanetAir(atmosphere=Linear()), EARTH.radius
+    sim = craft(1.0, RK4())
+    sim.add_force(Drag("model", "craft", 2.0, air.density, air.wind))
+    place = torch.tensor([[radius + 3e5, 0, 0], [0, radius + 4e5, 0]], dtype=F64)
+    sim.data.qpos[:, :3] = place - torch.as_tensor(COM)
+    sim.data.qvel[:, 0] = 100.0
+    against = RATE * (radius + np.array([3e5, 4e5]))
+    stream = np.array([[100.0, -against[0], 0.0], [100.0 + against[1], 0.0, 0.0]])
+    rho = np.array([[7e-12], [6e-12]])
+    size = np.linalg.norm(stream, axis=1, keepdims=True)
+    seen = sim.scene["model"].data.body_com_lin_acc_w[:, 0]
+    np.testing.assert_allclose(
+        seen, -0.5 * rho * 2.0 * size * stream / 120, 1e-9, 1e-20
+    )
 
 
 def test_the_standard_atmosphere_about_the_earth():

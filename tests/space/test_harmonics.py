@@ -163,6 +163,20 @@ def test_the_field_turns_with_the_planet():
         torch.testing.assert_close(got_tensor, rot.T @ tensor @ rot, rtol=0, atol=1e-20)
 
 
+def test_the_rotation_may_be_a_function():
+    field = earth_coefficients(4)
+    angles = torch.tensor([0.3, -1.1], dtype=F64)
+    turn = UniformRotation(7e-5, angles)
+    sim, got = orbiting(HarmonicGravity(field, lambda t: turn(t)), *STATE)
+    other, want = orbiting(
+        HarmonicGravity(field, UniformRotation(7e-5, angles)), *STATE
+    )
+    for one in (sim, other):
+        one.step()
+    torch.testing.assert_close(got.value, want.value, rtol=1e-11, atol=1e-6)
+    assert float((want.value[0] - want.value[1]).norm()) > 1.0
+
+
 def test_a_difference_keeps_its_digits():
     field = earth_coefficients(8)
     gravity = HarmonicGravity(field, UniformRotation(0.0))
@@ -178,6 +192,8 @@ def test_a_difference_keeps_its_digits():
     torch.testing.assert_close(ahead, -back, rtol=0, atol=1e-17)
 
 
+STATE = (6.8e6, 1e5, 2e5), (-300.0, 5300.0, 5500.0)
+"""Position [m] and velocity [m/s] of a low orbit."""
 BODY = """
 <mujoco><option timestep="{dt}" gravity="0 0 0"/><worldbody><body name="craft">
   <freejoint/><inertial pos="0.2 -0.1 0.3" quat="0.8 0.3 -0.4 0.2" mass="50"

@@ -11,6 +11,7 @@ import torch
 from tests.raised import raises
 
 from simstate import InvalidInputError, SimStateError
+from simstate.flight import StandardAtmosphere
 from simstate.space import (
     EARTH,
     MARS,
@@ -25,6 +26,7 @@ from simstate.space import (
     UniformRotation,
     earth_coefficients,
     ecef_from_eci,
+    eci_from_ecef,
     elements_from_state,
     j2_rates,
     moon,
@@ -78,7 +80,16 @@ CASES = {
     "a rate as rotation of a field": (
         lambda: HarmonicGravity(earth_coefficients(3), 7.292e-5), "rotation",
     ),
+    "a rotation without rate": (
+        lambda: eci_from_ecef(POS, VEL, 0.0, UniformRotation().__call__), "rotation",
+    ),
+    "a kind of rotation": (
+        lambda: HarmonicGravity(earth_coefficients(3), UniformRotation), "rotation",
+    ),
     "density as atmosphere": (lambda: PlanetAir(EARTH, 1.2e-12), "atmosphere"),
+    "a kind of atmosphere": (
+        lambda: PlanetAir(EARTH, StandardAtmosphere), "atmosphere",
+    ),
     "sensor without attitude": (
         lambda: Gyro("g", "bus", "hub", noise_density=1e-4, rot=(0, 0, 0, 0)), "rot",
     ),
@@ -127,6 +138,23 @@ def test_times_may_be_numbers():
         torch.testing.assert_close(body(9.0), both[1:], rtol=0, atol=0)
         torch.testing.assert_close(body([0.0, 9.0]), both, rtol=0, atol=0)
         assert body([]).shape == (0, 3)
+
+
+class Spin:
+    """A rotation without parameters by world; nothing but what conversion calls."""
+
+    def __call__(self, t):
+        return UniformRotation(7e-5, 0.3)(t)
+
+    def rate(self, t):
+        return torch.tensor([0.0, 0.0, 7e-5], dtype=torch.float64)
+
+
+def test_a_rotation_has_the_methods_that_are_called():
+    want = ecef_from_eci(POS, VEL, 50.0, UniformRotation(7e-5, 0.3))
+    torch.testing.assert_close(ecef_from_eci(POS, VEL, 50.0, Spin()), want)
+    for got, start in zip(eci_from_ecef(*want, 50.0, Spin()), (POS, VEL), strict=True):
+        np.testing.assert_allclose(got[0], start, rtol=1e-12)
 
 
 def test_the_number_of_segments_is_limited():

@@ -15,13 +15,19 @@ from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from types import UnionType
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.base.errors import InvalidInputError, ShapeError, unknown_name, warn
+from simstate.base.errors import (
+    InvalidInputError,
+    ShapeError,
+    unknown_name,
+    warn,
+    with_article,
+)
 
 Values: TypeAlias = "Tensor | np.ndarray[Any, Any] | Sequence[Any]"
 """Floating-point values: a tensor, an array or nested sequences of numbers."""
@@ -199,19 +205,36 @@ def instance_of(
 ) -> _T:
     """Return the value, or raise unless it is an instance of `kind`."""
     if not isinstance(value, kind):
-        name = _name_of(kind)
-        article = "an" if name[0].upper() in "AEIOU" else "a"
+        kinds: tuple[Any, ...] = get_args(kind) or (kind,)
+        wanted = " or ".join(with_article(_name_of(one)) for one in kinds)
+        got = f"{type(value).__name__}: {str(value)[:60]}"
         raise InvalidInputError(
-            f"{what} must be {article} {name}, got {type(value).__name__}: "
-            f"{str(value)[:60]}.{hint}",
+            f"{what} must be {wanted}, got {got}.{hint}",
             name=argument(what),
         )
     return cast("_T", value)
 
 
-def _name_of(kind: type | UnionType) -> str:
+def _name_of(kind: type) -> str:
     """Return the name of a type in messages."""
-    return "int" if kind is Integral else getattr(kind, "__name__", str(kind))
+    return "int" if kind is Integral else kind.__name__
+
+
+def check_calls(what: str, value: object, *calls: str) -> None:
+    """Raise unless an object has the methods of calls, "air(t)" or "air.at(height)"."""
+    is_class, lacking = isinstance(value, type), list[str]()
+    for call in calls:
+        method = call.partition("(")[0].partition(".")[2] or "__call__"
+        if is_class or not callable(getattr(value, method, None)):
+            lacking.append(call)
+    if lacking:
+        given = f"{type(value).__name__}: {str(value)[:60]}"
+        made = f"the class {getattr(value, '__name__', '')}: create an object"
+        raise InvalidInputError(
+            f"{what} must have {' and '.join(lacking)}, got "
+            f"{made if is_class else given}.",
+            name=argument(what),
+        )
 
 
 def check_called_as(what: str, function: Any, *arguments: str, name: str) -> None:

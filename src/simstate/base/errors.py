@@ -194,6 +194,12 @@ def close_to(name: object, known: Iterable[str]) -> str:
     return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
+def with_article(noun: str) -> str:
+    """Return a noun, or the name of a class, with "a" or "an"."""
+    vowel = noun.startswith(tuple("AEIOUaeiou")) and noun[:3].lower() != "uni"
+    return f"{'an' if vowel or noun.startswith('Mj') else 'a'} {noun}"
+
+
 def listed(names: Iterable[object], most: int = 20) -> str:
     """Return the names on one line, at most `most` of them; 'none' if empty."""
     names = [str(name) for name in names]

@@ -56,3 +56,10 @@ class Host(Protocol):
     def expand(self, name: str) -> Tensor:
         """Return the per-world values of a model parameter."""
         ...
+
+
+def attach(part: object, sim: Host) -> None:
+    """Attach a part of a model to a simulation, if it has a method `attach`."""
+    own = getattr(part, "attach", None)
+    if own is not None:
+        own(sim)

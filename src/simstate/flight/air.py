@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from simstate.base.checks import instance_of
+from simstate.base.checks import check_calls, instance_of
 from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.base.ids import Values
+from simstate.entity.host import attach
 from simstate.flight.atmosphere import AirState, Atmosphere, StandardAtmosphere
 from simstate.flight.flight_table import AirForm, AtmosphereForm, FlightTable
 from simstate.flight.table import Outside, Table
@@ -42,7 +43,8 @@ class Air:
         elevation: Numbers = 0.0,
     ) -> None:
         atmosphere = StandardAtmosphere() if atmosphere is None else atmosphere
-        self._atmosphere = instance_of("atmosphere", atmosphere, Atmosphere)
+        check_calls("atmosphere", atmosphere, "atmosphere.at(altitude)")
+        self._atmosphere: Atmosphere = atmosphere
         self.parameters = Parameters("Air")
         self.parameters.declare("elevation", elevation, unit="m")
         self._field = wind if callable(wind) else None
@@ -68,9 +70,7 @@ class Air:
         if self._field is None and sim.device.type == "cpu":
             self.steady_wind = self.parameters["wind"].data.numpy()
         for part in (self.atmosphere, self._field):
-            attach = getattr(part, "attach", None)
-            if attach is not None:
-                attach(sim)
+            attach(part, sim)
 
     def compiled(self) -> AirForm | None:
         """Return the air for the core; None if Python must evaluate a part of it."""

@@ -9,14 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import (
-    TYPE_CHECKING,
-    Literal,
-    Protocol,
-    TypeAlias,
-    get_args,
-    runtime_checkable,
-)
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
 import torch
 from torch import Tensor
@@ -113,15 +106,11 @@ class AirState:
         return 1.458e-6 * power(self.temperature, 1.5) / (self.temperature + 110.4)
 
 
-@runtime_checkable
 class Atmosphere(Protocol):
-    """The state of the air as a function of altitude [m]."""
+    """The state of the air as a function of altitude [m].
 
-    parameters: Parameters
-
-    def attach(self, sim: SteppingHost) -> None:
-        """Give every world its row of the parameters."""
-        ...
+    One that has a method `attach(sim)` is attached to the simulation that uses it.
+    """
 
     def at(self, altitude: Tensor) -> AirState:
         """Return the state of the air at altitudes [m]; (..., num_envs)."""

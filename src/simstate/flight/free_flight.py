@@ -13,6 +13,7 @@ from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.base.ids import Ids, Values
 from simstate.engine import EngineCfg
 from simstate.entity import Entity
+from simstate.entity.host import attach
 from simstate.flight.air import Air
 from simstate.flight.aircraft import (
     EARTH,
@@ -244,9 +245,7 @@ class FreeFlight:
         what = "A load model (a constant load: apply_loads)"
         check_called_as(what, model, "t", "state", name="model")
         flown = self._flown(aircraft)
-        attach = getattr(model, "attach", None)
-        if attach is not None:
-            attach(self.sim)
+        attach(model, self.sim)
         force = AircraftForce(flown, model)
         if self._strong is None:
             self.sim.add_force(force)

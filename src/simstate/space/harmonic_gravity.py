@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor
 
-from simstate.base.checks import instance_of
+from simstate.base.checks import check_calls, instance_of
 from simstate.base.errors import InvalidInputError
 from simstate.engine import core
+from simstate.entity.host import attach
 from simstate.math.vector import apply
 from simstate.space import harmonics
 from simstate.space.coefficients import HarmonicCoefficients
@@ -32,8 +34,9 @@ class HarmonicGravity(Gravity):
     Args:
         coefficients: the field: `earth_coefficients(degree)`, `read_gfc(path)`,
             `zonal_coefficients(planet)`.
-        rotation: rotation of the planet, `UniformRotation` or `EarthRotation`. None is
-            for fields of only zonal terms, which do not depend on longitude.
+        rotation: rotation of the planet, `UniformRotation`, `EarthRotation` or another
+            function of time that returns rot_fi; see `Rotation`. None is for fields of
+            only zonal terms, which do not depend on longitude.
         entity: the entity that it acts on; None: all bodies of the scene.
         gradient_torque: whether the torque of the field's gradient acts on bodies.
     """
@@ -41,7 +44,7 @@ class HarmonicGravity(Gravity):
     def __init__(
         self,
         coefficients: HarmonicCoefficients,
-        rotation: Rotation | None = None,
+        rotation: Rotation | Callable[[Tensor], Tensor] | None = None,
         entity: str | None = None,
         *,
         gradient_torque: bool = True,
@@ -55,7 +58,7 @@ class HarmonicGravity(Gravity):
                 name="degree",
             )
         if rotation is not None:
-            instance_of("rotation", rotation, Rotation)
+            check_calls("rotation", rotation, "rotation(t)")
         depends = coefficients.c[:, 1:].any() | coefficients.s[:, 1:].any()
         if rotation is None and bool(depends):
             raise InvalidInputError(
@@ -76,8 +79,7 @@ class HarmonicGravity(Gravity):
     def prepare(self, sim: SteppingHost) -> None:
         """Move the tables and the rotation to a simulation's device."""
         self.tables = self.tables.to(sim.device)
-        if self.rotation is not None:
-            self.rotation.attach(sim)
+        attach(self.rotation, sim)
 
     def acceleration(self, t: Tensor, pos: Tensor) -> Tensor:
         """Return the acceleration at points, world axes [m/s²]; (num_envs, k, 3)."""
@@ -105,7 +107,8 @@ class HarmonicGravity(Gravity):
 
     def compiled_form(self, start: float, end: float) -> CompiledField | None:
         """Return the field for the core; None if it cannot evaluate the rotation."""
-        turn, tables = self.rotation, self.tables
+        turn = cast("Rotation | None", self.rotation)
+        tables = self.tables
         rate, angle, earth = 0.0, 0.0, None
         if type(turn) is UniformRotation:
             rate, angle = turn.parameters["rate"], turn.parameters["angle"]

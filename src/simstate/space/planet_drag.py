@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from simstate.base.checks import instance_of
+from simstate.base.checks import check_calls, instance_of
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Values
 from simstate.engine import core
+from simstate.entity.host import attach
 from simstate.flight.atmosphere import (
     GAS_CONSTANT,
     HYDROSTATIC,
@@ -52,12 +53,13 @@ class PlanetAir:
     ) -> None:
         self.planet = instance_of("planet", planet, Planet)
         air = StandardAtmosphere() if atmosphere is None else atmosphere
-        self.atmosphere: Atmosphere = instance_of("atmosphere", air, Atmosphere)
+        check_calls("atmosphere", air, "atmosphere.at(altitude)")
+        self.atmosphere: Atmosphere = air
         self.turns = turns
 
     def attach(self, sim: SteppingHost) -> None:
         """Give every world its rows of the atmosphere's parameters."""
-        self.atmosphere.attach(sim)
+        attach(self.atmosphere, sim)
 
     def compiled_air(self, turns: bool) -> CompiledAir | None:
         """Return the air as the core evaluates it, with its rotation or without."""
@@ -65,17 +67,17 @@ class PlanetAir:
         rate = shape.rotation_rate if turns and self.turns else 0.0
         if type(self) is not PlanetAir:  # which may compute anything
             return None
-        given = air.parameters
         if type(air) is ExponentialAtmosphere:
             table = core.PlanetAirTable(shape.radius, shape.flattening, rate)
             names = ("density", "scale_height", "base")
-            return CompiledAir(table, [given[name] for name in names])
+            return CompiledAir(table, [air.parameters[name] for name in names])
         if type(air) is StandardAtmosphere:
             table = core.PlanetAirTable(
                 *(shape.radius, shape.flattening, rate, air.altitude == "geopotential"),
                 air.layers.numpy(), air.above.numpy(), HYDROSTATIC,
                 MOLAR_MASS / GAS_CONSTANT,
             )  # fmt: skip
+            given = air.parameters
             no_offset = (given["temperature_offset"], 0.0, 0.0)
             return CompiledAir(table, [given["density_factor"], 1.0, 1.0], [no_offset])
         return None

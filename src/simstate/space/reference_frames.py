@@ -18,7 +18,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from simstate.base.checks import instance_of
+from simstate.base.checks import check_calls
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Values
 from simstate.math.conventions.checked_values import as_float64, batch_of
@@ -39,7 +39,7 @@ def ecef_from_eci(
     position: Values, velocity: Values, t: Values | float, rotation: Rotation
 ) -> Motion:
     """Convert position and velocity from ECI to ECEF at times [s]; (..., 3) each."""
-    instance_of("rotation", rotation, Rotation)
+    check_calls("rotation", rotation, "rotation(t)", "rotation.rate(t)")
     t = as_float64(t, "t")
     pos, vel = _motion(position, velocity, t=t)
     rot = rotation(t)
@@ -51,7 +51,7 @@ def eci_from_ecef(
     position: Values, velocity: Values, t: Values | float, rotation: Rotation
 ) -> Motion:
     """Convert position and velocity from ECEF to ECI at times [s]; (..., 3) each."""
-    instance_of("rotation", rotation, Rotation)
+    check_calls("rotation", rotation, "rotation(t)", "rotation.rate(t)")
     t = as_float64(t, "t")
     pos, vel = _motion(position, velocity, t=t)
     back = rotation(t).mT

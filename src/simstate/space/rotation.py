@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
@@ -24,9 +24,11 @@ _ERA_RATE = 2 * np.pi * 1.00273781191135448 / DAY
 5.15."""
 
 
-@runtime_checkable
 class Rotation(Protocol):
-    """Rotation from inertial axes to axes fixed in a planet."""
+    """Rotation from inertial axes to axes fixed in a planet.
+
+    One that has a method `attach(sim)` is attached to the simulation that uses it.
+    """
 
     def __call__(self, t: Tensor) -> Tensor:
         """rot_fi: vec_fixed = rot_fi @ vec_inertial; (1 or num_envs, 3, 3), float64.
@@ -37,10 +39,6 @@ class Rotation(Protocol):
 
     def rate(self, t: Tensor) -> Tensor:
         """Angular velocity of the planet, fixed axes [rad/s]; (1 or num_envs, 3)."""
-        ...
-
-    def attach(self, sim: SteppingHost) -> None:
-        """Prepare for a simulation: parameters by world, tensors on its device."""
         ...
 
 

@@ -25,6 +25,7 @@ from torch import Tensor
 from simstate.base.checks import check_called_as
 from simstate.base.errors import InvalidInputError
 from simstate.engine import MAX_VALUE, Engine, Stage
+from simstate.entity.host import attach
 from simstate.math.vector import greatest
 from simstate.step.force_views import ForceOnViews
 from simstate.step.forces.function_force import (
@@ -234,9 +235,7 @@ class Forcing:
             added = FunctionForce(model)
         else:
             check_called_as("A force model", model, "t", "sim", name="model")
-        attach = getattr(added, "attach", None)
-        if attach is not None:
-            attach(self.sim)
+        attach(added, self.sim)
         self.models.append(added)
         self._fresh.write(Stage.ACCELERATION, None, "sim.add_force()")
 

@@ -10,6 +10,7 @@ import torch
 
 from simstate.base.checks import check_called_as, instance_of
 from simstate.base.errors import InvalidInputError
+from simstate.entity.host import attach
 from simstate.step.coupled_stepper import CoupledStepper, Strong
 from simstate.step.divergence import Divergence
 from simstate.step.forces.scene_force import ForceModel
@@ -85,9 +86,7 @@ class StepperStack:
             instance_of("coupling", coupling, Strong)
         if self.coupled is None:
             self.coupled = self._couple()
-        attach = getattr(model, "attach", None)
-        if attach is not None:
-            attach(self._sim)
+        attach(model, self._sim)
         self.coupled.add(model, coupling)
         return self.coupled
 

@@ -16,6 +16,7 @@ from simstate.base.checks import has_shape
 from simstate.base.errors import InvalidInputError, ShapeError
 from simstate.base.ids import Values
 from simstate.engine import core
+from simstate.entity.host import attach
 from simstate.step.forces import point_mass
 from simstate.step.forces.compiled_force import CompiledForce
 from simstate.step.forces.force_parameters import (
@@ -189,9 +190,7 @@ class ThirdBody:
     def attach(self, sim: SteppingHost) -> None:
         """Give each world its rows of the parameters; check the position once."""
         self.parameters.attach(sim)
-        attach = getattr(self._move, "attach", None)
-        if attach is not None:
-            attach(sim)
+        attach(self._move, sim)
         self.position(worlds_of(sim).engine.field("time").double())
 
     def position(self, t: Tensor) -> Tensor:

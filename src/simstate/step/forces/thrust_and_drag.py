@@ -15,6 +15,7 @@ from simstate.base.checks import Limits, instance_of
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Values
 from simstate.engine import core
+from simstate.entity.host import attach
 from simstate.math import vector
 from simstate.step.forces.compiled_force import CompiledAir, CompiledForce
 from simstate.step.forces.force_parameters import (
@@ -218,9 +219,7 @@ class Drag(SceneForce):
         self._body = body_id(sim, self.entity, self.body)
         self._link = link_id(sim, self.entity, self.body)
         super().attach(sim)
-        attach = getattr(getattr(self.density, "__self__", None), "attach", None)
-        if attach is not None:
-            attach(sim)
+        attach(getattr(self.density, "__self__", None), sim)
 
     def compiled(self, start: float, end: float) -> CompiledForce | None:
         """Return the drag for the core; functions must be those of an `AirModel`."""
