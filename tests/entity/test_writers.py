@@ -625,6 +625,16 @@ def test_equality_constraints_are_switched_by_world() -> None:
     assert float(post[:2].max()) < 0.01 < 0.05 < float(post[2])
 
 
+@pytest.mark.parametrize("make", [list, np.array, torch.tensor])
+def test_equality_constraints_take_bools(make) -> None:
+    sim = simulated(MIXED)
+    robot = sim.scene["robot"]
+    robot.write_equality_active_to_sim(
+        make([[True, False], [True, True]]), None, [0, 2]
+    )
+    assert sim.data.eq_active.tolist() == [[1, 0], [0, 1], [1, 1]]
+
+
 def test_a_weld_that_is_switched_on_pulls_to_its_target() -> None:
     sim = simulated(MIXED)
     robot = sim.scene["robot"]

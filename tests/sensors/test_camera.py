@@ -219,6 +219,8 @@ def test_nothing_is_hit_where_nothing_is(sim):
     camera = sim.cameras["along_y"]  # behind all of the marks, looking away
     assert (camera.segmentation == -1).all()
     assert (camera.depth == 0).all()
+    sky = torch.tensor([0.6, 0.75, 0.9]) * 255
+    assert float((camera.rgb.float() - sky).abs().max()) <= 1
 
 
 def test_colours_are_where_the_points_are(sim):

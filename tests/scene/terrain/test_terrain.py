@@ -167,6 +167,33 @@ def test_steps_of_boxes_are_as_high_as_documented(kind, difficulty, rise):
     np.testing.assert_allclose(tops, rise * np.arange(1, len(tops) + 1))
 
 
+def tops(boxes, points):
+    """The highest box over each point; 0 on level ground."""
+    away = np.abs(points[:, None] - boxes[:, :2])
+    under = (away <= boxes[:, 3:5] + 1e-9).all(-1)
+    return np.where(under, boxes[:, 2] + boxes[:, 5], 0.0).max(axis=1)
+
+
+@pytest.mark.parametrize(("kind", "sign"), [("up", 1), ("down", -1)])
+def test_steps_of_boxes_are_squares_about_the_platform(kind, sign):
+    """Nine steps of 0.3 m from the platform, 0.8 m from the middle, to the edge."""
+    size, rise = 7.0, 0.03 + 0.17 * 0.5
+    boxes = BOX_GENERATORS[f"box_stairs_{kind}"](size, 0.5, np.random.default_rng(0))
+    points = np.random.default_rng(6).uniform(-size / 2, size / 2, (4000, 2))
+    out = np.abs(points).max(axis=1)
+    step = np.clip(np.ceil((out - 0.8) / 0.3), 0, None)
+    want = rise * (step if sign > 0 else 9 - step)
+    np.testing.assert_allclose(tops(boxes, points), want, atol=1e-12)
+
+
+def test_boxes_of_a_field_stand_in_a_grid_around_the_platform():
+    boxes = BOX_GENERATORS["box_field"](6.0, 0.5, np.random.default_rng(3))
+    side = 0.45 * (np.arange(13) - 6)  # 13 boxes of 0.45 m in 6 m
+    want = [(x, y) for x in side for y in side if max(abs(x), abs(y)) > 0.8 + 0.225]
+    np.testing.assert_allclose(boxes[:, :2], want, atol=1e-12)
+    np.testing.assert_allclose(boxes[:, 3:5], 0.225)
+
+
 def test_heights_on_boxes_are_those_that_rays_find():
     terrain = Terrain(BOXES)
     model, data = alone(terrain)
