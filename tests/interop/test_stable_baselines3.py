@@ -7,7 +7,7 @@ import pytest
 import torch
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_checker import check_env
-from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 from tests.raised import raises
 
 from simstate import CameraCfg
@@ -19,7 +19,7 @@ from simstate.env import (
     observations,
     tasks,
 )
-from simstate.interop.gymnasium import GymnasiumEnv
+from simstate.interop.gymnasium import GymnasiumEnv, GymnasiumVectorEnv
 from simstate.interop.stable_baselines3 import StableBaselines3VecEnv
 
 
@@ -60,6 +60,38 @@ def test_an_end_by_time_keeps_the_last_observation():
         assert info["TimeLimit.truncated"] is True
         assert np.array_equal(info["terminal_observation"], last[world])
         assert not np.array_equal(seen[world], last[world])
+
+
+@pytest.mark.parametrize("task", ["Cartpole-Balance", "Ant-v5"])
+def test_infos_are_those_of_sb3s_own_vector_of_single_environments(task):
+    cfg = tasks.make_cfg(task)
+    cfg.episode_length_s = 0.2
+    ours = StableBaselines3VecEnv(cfg, 1)
+    theirs = DummyVecEnv([lambda: GymnasiumEnv(cfg)])
+    for envs in (ours, theirs):
+        envs.seed(3)
+        envs.reset()
+    num_ends = 0
+    action = np.full((1, *ours.action_space.shape), 0.3, dtype=np.float32)
+    for _ in range(12):
+        (*_, done, infos), (*_, expected) = ours.step(action), theirs.step(action)
+        np.testing.assert_equal(infos[0], expected[0])
+        np.testing.assert_equal(ours.reset_infos, theirs.reset_infos)
+        num_ends += int(done[0])
+    assert num_ends
+
+
+def test_each_world_has_its_infos():
+    cfg = tasks.make_cfg("Ant-v5")
+    ours, plain = StableBaselines3VecEnv(cfg, 3), GymnasiumVectorEnv(cfg, 3)
+    ours.seed(4)
+    ours.reset()
+    plain.reset(seed=4)
+    action = np.random.default_rng(0).uniform(-1, 1, (3, 8)).astype(np.float32)
+    infos, (*_, expected) = ours.step(action)[3], plain.step(action)
+    assert {"x_position", "reward_forward"} <= set(infos[0])
+    for name in infos[0].keys() - {"TimeLimit.truncated"}:
+        assert [info[name] for info in infos] == pytest.approx(expected[name].tolist())
 
 
 def test_a_time_limit_that_belongs_to_the_task_is_an_end():

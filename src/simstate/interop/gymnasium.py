@@ -35,8 +35,8 @@ from simstate.interop.gymnasium_spaces import (
     action_space,
     add_infos,
     episode_end,
-    first_infos,
     host_array,
+    infos_of,
     observation_space,
     on_host,
     row_of,
@@ -330,7 +330,7 @@ class GymnasiumEnv(gymnasium.Env[Any, Any]):
         """Start an episode; a seed determines all that follows."""
         super().reset(seed=seed)
         seen, infos = self._envs.reset(seed=seed)
-        return row_of(seen, 0), first_infos(infos)
+        return row_of(seen, 0), infos_of(infos, 0)
 
     def step(self, action: Array) -> tuple[Observation, float, bool, bool, Info]:
         """Apply an action; return observation, reward, terminated, truncated, info."""
@@ -338,7 +338,7 @@ class GymnasiumEnv(gymnasium.Env[Any, Any]):
         seen, reward, terminated, truncated, extras = envs.advance(
             np.asarray(action)[None]
         )
-        info = first_infos(envs.task_infos(extras["episodes"]))
+        info = infos_of(envs.task_infos(extras["episodes"]), 0)
         info |= {name: values[0] for name, values in extras["info"].items()}
         ends = bool(terminated[0]), bool(truncated[0])
         return row_of(seen, 0), float(reward[0]), *ends, info

@@ -104,10 +104,10 @@ def episode_end(episodes: EndedEpisodes, row: int) -> Info:
     }
 
 
-def first_infos(infos: Info) -> Info:
-    """Return the infos of the first world."""
+def infos_of(infos: Info, world: int) -> Info:
+    """Return the infos of one world."""
     return {
-        name: first_infos(cast("Info", x)) if isinstance(x, dict) else x[0]
+        name: infos_of(cast("Info", x), world) if isinstance(x, dict) else x[world]
         for name, x in infos.items()
-        if not name.startswith("_")
+        if not name.startswith("_") and infos[f"_{name}"][world]
     }

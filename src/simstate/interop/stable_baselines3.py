@@ -20,6 +20,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from simstate.base.errors import InvalidInputError
 from simstate.env import EnvCfg
 from simstate.interop.gymnasium import Array, GymnasiumVectorEnv, Observation
+from simstate.interop.gymnasium_spaces import infos_of
 
 Indices = int | Iterable[int] | None
 
@@ -29,8 +30,9 @@ class StableBaselines3VecEnv(VecEnv):
 
     The last observation of a world is `infos[k]["terminal_observation"]`, and
     `infos[k]["TimeLimit.truncated"]` is True if only the time ran out, unless the time
-    limit is part of the task. Takes the arguments of GymnasiumVectorEnv except
-    `autoreset_mode`.
+    limit is part of the task. Other infos are those of GymnasiumVectorEnv, by world;
+    those of a new episode are in `reset_infos`. Takes the arguments of
+    GymnasiumVectorEnv except `autoreset_mode`.
     """
 
     def __init__(self, task: str | EnvCfg, num_envs: int = 1, **options: Any) -> None:
@@ -47,9 +49,9 @@ class StableBaselines3VecEnv(VecEnv):
 
     def reset(self) -> Observation:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Start an episode in all worlds, with the seed of the last call of `seed`."""
-        seen, _ = self.envs.reset(seed=self._seed)
+        seen, infos = self.envs.reset(seed=self._seed)
         self._seed = None
-        self.reset_infos = [{} for _ in range(self.num_envs)]
+        self.reset_infos = [infos_of(infos, world) for world in range(self.num_envs)]
         return seen
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
@@ -68,14 +70,17 @@ class StableBaselines3VecEnv(VecEnv):
                 "step_wait without actions: call step_async first.", name="step_async"
             )
         actions, self._actions = self._actions, None
-        seen, rewards, terminated, truncated, extras = self.envs.step(actions)
+        seen, rewards, terminated, truncated, found = self.envs.step(actions)
         done = terminated | truncated
-        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
-        # SB3 adds the estimated value of the last observation to these rewards.
-        bootstraps = not self.envs.env.cfg.is_finite_horizon
+        infos = [infos_of(found, world) for world in range(self.num_envs)]
         for world in np.flatnonzero(done):
-            infos[world]["terminal_observation"] = extras["final_obs"][world]
-            infos[world]["TimeLimit.truncated"] = bootstraps and bool(truncated[world])
+            self.reset_infos[world] = begun = infos[world]
+            last = {"terminal_observation": begun.pop("final_obs")}
+            infos[world] = begun.pop("final_info") | last
+        # SB3 adds the estimated value of the last observation to these rewards.
+        bootstraps = truncated & ~terminated & (not self.envs.env.cfg.is_finite_horizon)
+        for info, goes_on in zip(infos, bootstraps.tolist(), strict=True):
+            info["TimeLimit.truncated"] = goes_on
         return seen, rewards.astype(np.float32), done, infos
 
     def get_images(self) -> Sequence[Array | None]:
