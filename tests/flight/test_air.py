@@ -44,7 +44,13 @@ HIGH = [
     (92e3, 186.96, 1.2887e-1, 2.393e-6),
     (144e3, 591.24, 5.938e-4, 2.958e-9),
     (300e3, 976.01, 8.7704e-6, 1.916e-11),
+    (100e3, 195.08, 3.2011e-2, 5.604e-7),
+    (115e3, 300.00, 4.0096e-3, 4.289e-8),
+    (120e3, 360.00, 2.5382e-3, 2.222e-8),
+    (150e3, 634.39, 4.5422e-4, 2.076e-9),
+    (200e3, 854.56, 8.4736e-5, 2.541e-10),
     (400e3, 995.83, 1.4518e-6, 2.803e-12),
+    (500e3, 999.24, 3.0236e-7, 5.215e-13),
     (1000e3, 1000.0, 7.5138e-9, 3.561e-15),
 ]
 
@@ -61,9 +67,33 @@ def test_the_published_table_to_86_km(row):
 def test_the_published_table_above(row):
     height, temperature, pressure, density = row
     air = StandardAtmosphere().at(torch.tensor([height], dtype=F64))
+    rough = 0.02 if height in (92e3, 144e3) else 1e-9  # between points of the table
     assert float(air.temperature) == pytest.approx(temperature, abs=6e-3)
-    assert float(air.pressure) == pytest.approx(pressure, rel=0.02)
-    assert float(air.density) == pytest.approx(density, rel=0.02)
+    assert float(air.pressure) == pytest.approx(pressure, rel=rough)
+    assert float(air.density) == pytest.approx(density, rel=rough)
+
+
+def test_molecules_get_lighter_from_80_km_on():
+    """Temperature over its molecular-scale one is M/M₀, table 8 of the standard."""
+    for height, ratio in (
+        (79.9e3, 1.0), (80.5e3, 0.999996), (82.5e3, 0.999909),
+        (83.25e3, (0.999870 + 0.999829) / 2), (85.5e3, 0.999641), (86e3, 0.999579),
+    ):  # fmt: skip
+        air = StandardAtmosphere().at(torch.tensor([height], dtype=F64))
+        geopotential = 6356766.0 * height / (6356766.0 + height)
+        scale = 214.65 - 2e-3 * (geopotential - 71e3)
+        assert float(air.temperature) / scale == pytest.approx(ratio, abs=1e-9)
+
+
+def test_density_is_an_exponential_between_and_beyond_the_points_of_the_table():
+    air = StandardAtmosphere().at(torch.tensor([102.5e3, 1100e3, 2500e3], dtype=F64))
+    for found, low, high, last, top in (
+        (air.pressure, 3.2011e-2, 1.4477e-2, 1.0873e-8, 7.5138e-9),
+        (air.density, 5.604e-7, 2.325e-7, 5.759e-15, 3.561e-15),
+    ):
+        fall = top / last  # over 100 km
+        want = [(low * high) ** 0.5, top * fall, top * fall**15]
+        np.testing.assert_allclose(found, want, rtol=1e-9)
 
 
 def test_every_altitude_is_ambiances():

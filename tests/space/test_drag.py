@@ -47,7 +47,7 @@ def test_panels_by_hand():
     centres = centres + torch.tensor([0.1, 0.2, -0.3], dtype=F64)
     drag = torch.tensor([[2.0] * 6, [2.4] * 6], dtype=F64)
     air = PlanetAir(atmosphere=ExponentialAtmosphere(3e-12, 6e4, 4e5))
-    sim.add_force(PanelDrag("model", "craft", normals, areas, centres, air, drag))
+    sim.add_force(PanelDrag("model", "craft", 2.5 * normals, areas, centres, air, drag))
     quats = Rotation.random(2, rng=3).as_quat(scalar_first=True)
     sim.data.qpos[:, 3:7] = torch.as_tensor(quats)
     sim.data.qvel[:, 3:6] = torch.tensor([0.02, -0.01, 0.03], dtype=F64)

@@ -327,6 +327,14 @@ gfc 3 1 2.0e-06 2.5e-07
         read_gfc(tmp_path / "none.gfc")
 
 
+def test_a_file_of_more_than_a_gigabyte_is_not_read(tmp_path):
+    path = tmp_path / "large.gfc"
+    with path.open("wb") as file:
+        file.truncate(2**30 + 1)  # it takes no room on a disk
+    with raises(ModelError, name=str(path)):
+        read_gfc(path)
+
+
 def test_wrong_fields_are_refused():
     for wrong, name in (
         (lambda: earth_coefficients(21), "degree"),

@@ -172,6 +172,27 @@ def test_anomalies_are_those_of_spice():
             np.testing.assert_allclose(at.state()[0][k], want[:3], rtol=1e-8, atol=1e-2)
 
 
+@pytest.mark.parametrize("e", [0.7, 0.97, 0.999, 1.001, 1.03, 1.4])
+def test_anomalies_near_the_periapsis_solve_keplers_equation(e):
+    """Where it is steep: E − e sin E = M, e sinh H − H = M."""
+    mean = torch.tensor([-2.9, -0.3, -1e-3, 0.0, 1e-5, 0.02, 0.5, 3.1], dtype=F64)
+    parts = (torch.full((8,), x, dtype=F64) for x in (8e6, e, 0.3, 1.0, 2.0, 0.0))
+    true = OrbitalElements(*parts, MU).with_mean_anomaly(mean).true_anomaly
+    half = np.sqrt(abs(e - 1) / (e + 1)) * np.tan(true.numpy() / 2)
+    eccentric, hyperbolic = 2 * np.arctan(half), 2 * np.arctanh(half * (e > 1))
+    kepler = eccentric - e * np.sin(eccentric)
+    got = kepler if e < 1 else e * np.sinh(hyperbolic) - hyperbolic
+    np.testing.assert_allclose(got, mean, rtol=1e-11, atol=1e-13)
+
+
+def test_the_mean_anomaly_keeps_full_turns():
+    turns = 2 * math.pi * torch.arange(-3.0, 4.0, dtype=F64)
+    for true in (-2.9, 0.4, 3.0):
+        orbit = OrbitalElements.of(8e6, 0.2, true_anomaly=true + turns)
+        once = OrbitalElements.of(8e6, 0.2, true_anomaly=true).mean_anomaly
+        torch.testing.assert_close(orbit.mean_anomaly, once + turns)
+
+
 def test_a_parabola_goes_on_by_barkers_equation():
     parts = (9e6, 1.0, 0.3, 1.0, 2.0, -0.7)
     orbit = OrbitalElements(*(torch.full((3,), x, dtype=F64) for x in parts), MU)

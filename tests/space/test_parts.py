@@ -231,6 +231,9 @@ def test_pulses_have_the_impulse_and_the_least_length():
     np.testing.assert_allclose(row[:, 0, 2], [1, 0.3, 0, 0, 0], atol=1e-12)
     least = 0.1 * pulses(duty, 0.5, 0.1, min_on_time=0.025, below="least").sum(dim=0)
     assert float(least[0, 1]) == pytest.approx(0.025)
+    for below in ("off", "least"):  # the shortest pulse itself is not short
+        shortest = pulses([[0.05], [0.0500001]], 0.5, 0.1, 0.025, below)
+        np.testing.assert_allclose(shortest[0], [[0.25], [0.2500005]])
     sim = simulated(
         [ThrusterCfg(name="jet", position=(0, 0, 0), direction=(1, 0, 0), max_force=3)],
         integrator=RK4(),

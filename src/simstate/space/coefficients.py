@@ -110,7 +110,8 @@ def read_gfc(path: str | Path) -> HarmonicCoefficients:
         if size > _MAX_BYTES:
             raise ModelError(
                 f"The gravity field {path} has {size:,} bytes: at most {_MAX_BYTES:,} "
-                "are read."
+                "are read.",
+                name=str(path),
             )
         lines = path.read_text(encoding="latin-1").splitlines()
     except OSError as error:

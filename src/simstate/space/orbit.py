@@ -77,7 +77,7 @@ class OrbitalElements:
         )  # fmt: skip
         parts = [as_float64(x, n) for x, n in zip(given, names, strict=True)]
         batch_of(**{n: (part, 0) for n, part in zip(names, parts, strict=True)})
-        a, e, i, *turns = _spread(parts)
+        a, e, i, *turns = (part.clone() for part in torch.broadcast_tensors(*parts))
         if bool((e < 0).any()):
             raise InvalidInputError(
                 f"eccentricity must be ≥ 0, got {eccentricity}.", name="eccentricity"
@@ -231,14 +231,6 @@ def j2_rates(elements: OrbitalElements, planet: Planet = EARTH) -> SecularRates:
         size * (5 * cos**2 - 1),
         size * (1 - e**2).sqrt() * (3 * cos**2 - 1),
     )
-
-
-def _spread(parts: list[Tensor]) -> list[Tensor]:
-    """Broadcast tensors to one shape."""
-    zero = parts[0] * 0
-    for part in parts[1:]:
-        zero = zero + 0 * part
-    return [part + zero for part in parts]
 
 
 def _rot_inertial_orbit(node: Tensor, inclination: Tensor, periapsis: Tensor) -> Tensor:

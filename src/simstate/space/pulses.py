@@ -57,7 +57,7 @@ def pulses(
     number("min_on_time", min_on_time, at_least=0, at_most=period, unit="s")
     duty = as_tensor(duty.double() if isinstance(duty, Tensor) else duty, "duty")
     has_shape("duty", duty, ("num_envs", "thrusters"))
-    on = duty.clamp(0.0, 1.0) * period
+    on = duty * period
     short = on < min_on_time * (1 - 1e-12)
     if below == "least":
         least = torch.where(on >= 0.5 * min_on_time, min_on_time, 0.0)
