@@ -65,6 +65,7 @@ class ContainerReader:
         """The chunk of each block, None where it is missing, and its description."""
         self.attachments: dict[str, list[RecordPlace]] = {}
         """Positions of the other attachments by name, in the order of the file."""
+        self._is_cut = False
         try:
             self._find()
         except BaseException:
@@ -78,7 +79,8 @@ class ContainerReader:
     def attachment(self, name: str, number: int = -1) -> bytes:
         """Return the content of an attachment: of several of a name, the last one."""
         if name not in self.attachments:
-            raise self.altered(f"{name!r} is missing")
+            raise self._unreadable("was cut off" if self._is_cut else "was altered",
+                                   f"{name!r} is missing")  # fmt: skip
         return self._attachment(self.attachments[name][number])[1]
 
     def messages(self, place: RecordPlace) -> dict[int, bytes]:
@@ -127,9 +129,10 @@ class ContainerReader:
             if kind not in _KNOWN:
                 raise self.altered(f"there is no record of kind {kind}")
             if at + 9 + length > size:
-                return
+                break
             yield RecordPlace(kind, at + 9, length)
             at += 9 + length
+        self._is_cut = at < size
 
     def _attachment(self, place: RecordPlace) -> tuple[str, bytes]:
         data = self._data(place)
@@ -149,5 +152,8 @@ class ContainerReader:
 
     def altered(self, why: str) -> RecordingError:
         """Return the error for a file that was altered."""
+        return self._unreadable("was altered", why)
+
+    def _unreadable(self, what: str, why: str) -> RecordingError:
         path = str(self.path)
-        return RecordingError(f"{path!r} was altered: {why}.", name=path)
+        return RecordingError(f"{path!r} {what}: {why}.", name=path)
