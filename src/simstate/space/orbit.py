@@ -77,7 +77,8 @@ class OrbitalElements:
         )  # fmt: skip
         parts = [as_float64(x, n) for x, n in zip(given, names, strict=True)]
         batch_of(**{n: (part, 0) for n, part in zip(names, parts, strict=True)})
-        a, e, i, *turns = (part.clone() for part in torch.broadcast_tensors(*parts))
+        like = sum(parts, torch.zeros((), dtype=torch.float64))
+        a, e, i, *turns = (part.expand_as(like).clone() for part in parts)
         if bool((e < 0).any()):
             raise InvalidInputError(
                 f"eccentricity must be ≥ 0, got {eccentricity}.", name="eccentricity"
