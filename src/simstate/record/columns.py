@@ -103,7 +103,7 @@ class Column:
 
     def describe(self, values: Tensor) -> dict[str, Any]:
         """Return the contract, for JSON."""
-        width = values[0].numel() if len(values) else 0
+        width = values[0].numel()
         each = spread(self.each, width) if self.each else None
         known = each or [self.contract]
         texts = {

@@ -41,8 +41,6 @@ def packed(array: np.ndarray) -> bytes:
 def shuffled(array: np.ndarray) -> bytes:
     """The first byte of every number, then the second of every number, and so on."""
     flat = np.ascontiguousarray(array).reshape(-1)
-    if flat.itemsize == 1:
-        return flat.tobytes()
     return flat.view(np.uint8).reshape(-1, flat.itemsize).T.tobytes()
 
 

@@ -137,7 +137,7 @@ class ContainerReader:
     def _attachment(self, place: RecordPlace) -> tuple[str, bytes]:
         data = self._data(place)
         stated = int.from_bytes(data[-4:], "little")
-        if len(data) < 4 or zlib.crc32(data[:-4]) != stated:
+        if zlib.crc32(data[:-4]) != stated:
             raise self.altered("an attachment's checksum does not fit")
         try:
             stream = self._stream.ReadDataStream(io.BytesIO(data))
