@@ -51,7 +51,7 @@ def test_what_is_not_known_of_a_log(log):
     assert log["pose"].undetermined == ()
     assert log["u"].undetermined == ("unit", "axes")
     two = LogColumn(
-        "v", TIME, np.zeros((4, 2)), (), (PURE, PURE._replace(unit=UNDECLARED))
+        "v", TIME, np.zeros((4, 2)), (), (PURE, Contract(UNDECLARED, NO, NO))
     )
     assert two.undetermined == ("unit", "order")
     assert LogColumn("v", TIME, np.zeros((4, 1)), (), (PURE,)).undetermined == ()
