@@ -26,7 +26,7 @@ class IdentifyCommand(AnswerCommand):
     Columns of the log are named as quantities (robot.joint_pos), raw fields (qpos) or
     sensors; the column ctrl holds commands. Part of the log is held out for validation.
 
-    Example: simstate identify cartpole --log run.simrec --free "robot joints: damping"
+    Example: simstate identify cartpole --log motion.csv --free "robot joints: damping"
     """
 
     model: Model
