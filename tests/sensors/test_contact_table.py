@@ -59,6 +59,7 @@ def test_rows_are_those_of_mujoco(engine: str) -> None:
 
 def test_sums_are_the_sensors(engine: str) -> None:
     sim = heap(2, engine)
+    stir(sim, 5)
     sim.step(80)
     sim.forward()
     table, feet = sim.contact_table(), sim.contacts["feet"]
@@ -69,6 +70,7 @@ def test_sums_are_the_sensors(engine: str) -> None:
             np.testing.assert_allclose(
                 got, force, atol=1e-3 * (1 + np.abs(force).max())
             )
+    assert float((feet.force_w[0] - feet.force_w[1]).norm()) > 1.0
 
 
 def test_the_command_says_what_carries_the_weight(capsys) -> None:

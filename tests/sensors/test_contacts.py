@@ -183,6 +183,40 @@ def test_a_resting_robot_is_carried_by_its_weight(engine: str) -> None:
     assert (sensor.distance < 0).all()
 
 
+PLANK = """<mujoco><worldbody><body name="plank" pos="0 0 0.31"><freejoint/>
+<inertial pos="0.21 0 0" mass="2" diaginertia="0.01 0.3 0.3"/>
+<geom type="box" size="0.6 0.1 0.02"/></body></worldbody></mujoco>"""
+POSTS = """<mujoco><worldbody><body name="near" pos="-0.4 0 0.15">
+<geom type="box" size="0.05 0.2 0.14"/></body><body name="far" pos="0.45 0 0.15">
+<geom type="box" size="0.05 0.2 0.14"/></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("against", ["posts/.*", ["posts/near", "posts/far"], None])
+def test_the_forces_of_posts_act_below_the_centre_of_mass(against) -> None:
+    """Moments balance, whether the posts are one other side or two."""
+    scene = SceneCfg(
+        entities={"plank": EntityCfg(model=PLANK), "posts": EntityCfg(model=POSTS)},
+        contacts={
+            "plank": ContactCfg(of="plank/plank", against=against),
+            "far": ContactCfg(of="plank/plank", against="posts/far"),
+        },
+        ground=False, timestep=0.002,
+    )  # fmt: skip
+    sim = Simulation(scene, 2)
+    pose = sim.scene["plank"].data.root_link_pose_w.clone()
+    pose[1, 0] += 0.05
+    sim.scene["plank"].write_root_link_pose_to_sim(pose)
+    sim.step(1500)
+    sensor, com = sim.contacts["plank"], sim.scene["plank"].data.body_com_pos_w[:, 0]
+    torch.testing.assert_close(sensor.pos_w[:, 0, :2], com[:, :2], atol=1e-3, rtol=0)
+    torch.testing.assert_close(sensor.force_w[:, 0, 2], com[:, 2] * 0 + 2 * 9.81)
+    assert float(sensor.torque_w.abs().max()) < 0.02
+    share = (com[:, 0] + 0.4) / 0.85  # by the lever, between the middles of the posts
+    far = sim.contacts["far"].force_w[:, 0, 2] / (2 * 9.81)
+    torch.testing.assert_close(far, share, atol=0.06, rtol=0)
+    assert float(far[1] - far[0]) > 0.04
+
+
 def test_action_equals_reaction() -> None:
     """What a rock does to the walker is what the walker does to the rocks."""
     sim = Simulation(

@@ -101,7 +101,9 @@ def test_only_pairs_that_can_collide_are_elements():
 
 def test_subtrees_with_different_numbers_of_others():
     """What the larger one is measured against is fewer: the rest counts as zero."""
-    sim = folded(own={"of": "arm/(b|d)", "kind": "subtree"})
+    first = {"of": "arm/a", "against": "arm/.*"}  # no column 0 that is zero
+    sim = folded(first=first, own={"of": "arm/(b|d)", "kind": "subtree"})
+    assert bool((sim.data.sensordata[:2, 0] > 0).all())
     sensor, table = sim.contacts["own"], sim.contact_table()
     for k, own in enumerate(("bcde", "de")):
         expected = torch.zeros(3, 3, dtype=torch.float64)

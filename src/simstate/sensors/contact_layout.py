@@ -100,13 +100,13 @@ class _Columns:
                 sensor = model.sensor(name)
                 self.sensors[k, j] = sensor.id
                 self.ids[k, j] = int(sensor.adr[0]) + np.arange(width)
-        flat = self.ids.reshape(-1)
+        flat = self.ids.ravel()
         self._whole: slice | None = None
         there = self.sensors >= 0
         if there.all() and flat.size and bool((np.diff(flat) == 1).all()):
             self._whole = slice(int(flat[0]), int(flat[-1]) + 1)
         self._index = torch.as_tensor(flat, device=device)
-        mask = np.repeat(there.reshape(-1), width)
+        mask = np.repeat(there, width)
         self._mask = torch.as_tensor(mask, device=device)
 
     @property
