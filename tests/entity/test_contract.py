@@ -33,6 +33,18 @@ def test_reads_what_it_declares(sims, name, monkeypatch):
     assert used == set(EntityData.quantities[name].reads)
 
 
+def test_names_and_contracts_agree_on_axes():
+    contracts = {name: one.to_dict() for name, one in EntityData.quantities.items()}
+    for name, contract in contracts.items():
+        if name.endswith(("_w", "_b")):
+            assert contract["axes"] == {"w": "world", "b": "root link"}[name[-1]]
+        elif "joint" in name and "ball" not in name:
+            assert contract["axes"] == "–", name
+    assert contracts["ball_joint_quat"]["axes"] == "parent"
+    assert contracts["ball_joint_ang_vel"]["axes"] == "body"
+    assert contracts["generalized_force"]["axes"] == "world, then body"
+
+
 @pytest.mark.parametrize("name", EntityData.quantities)
 def test_depends_on_the_parameters_that_it_declares(sims, name, monkeypatch):
     used = set()

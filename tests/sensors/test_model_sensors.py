@@ -103,6 +103,8 @@ def test_contracts_say_what_the_numbers_are(engine: str) -> None:
     assert robot.sensor_contract("angle").cutoff == 0.5
     assert robot.sensor_contract("acc").when == "last dynamics evaluation"
     assert robot.sensor_contract("gyro").when == "now"
+    slots = {"gyro": 1, "range": 1, "touching": 3, "angle": 1}
+    assert {name: robot.sensor_contract(name).slots for name in slots} == slots
 
 
 SEVERAL = """

@@ -40,6 +40,25 @@ def test_qvel_is_the_mixed_preset(sim):
     assert torch.allclose(flat, raw, rtol=0, atol=tolerance(sim))
 
 
+@pytest.mark.parametrize("name", ["MUJOCO", "MUJOCO_QVEL"])
+@pytest.mark.parametrize("model", ["glider", "mocap_target"])
+def test_a_state_stays_when_the_worlds_move_on(name, model):
+    start = InitialStateCfg(pos=START.pos, rot=START.rot)
+    scene = SceneCfg(entities={"it": EntityCfg(model=model, init_state=start)})
+    sim = Simulation(scene, 2)
+    state = sim.scene["it"].state_in(c.PRESETS[name])
+    before = state.vector.clone()
+    pose = sim.scene["it"].data.root_link_pose_w + 0.3
+    sim.scene["it"].write_root_link_pose_to_sim(pose)
+    sim.step()
+    assert torch.equal(state.vector, before)
+    later = sim.scene["it"].state_in(c.PRESETS[name])
+    after = later.vector.clone()
+    assert not torch.equal(after, before)
+    later.position[:] = later.linear_velocity[:] = 7.0  # it is the caller's own
+    assert torch.equal(sim.scene["it"].state_in(c.PRESETS[name]).vector, after)
+
+
 def test_velocity_of_the_com_is_mujocos(sim):
     """mj_objectVelocity about the inertial frame is the oracle."""
     model, data = sim.model, mujoco.MjData(sim.model)
