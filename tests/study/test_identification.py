@@ -356,6 +356,47 @@ def test_changed_model_compiles_to_the_estimates(fit):
     )
 
 
+def test_misfits_are_those_of_the_curves_of_the_last_quarter(fit):
+    log = pendulums(11, damping=[0.6, 0.08, 0.45])[1]
+    assert [one.column for one in fit.held_out] == list(fit.curves)
+    for one in fit.held_out:
+        time, logged, before, after = fit.curves[one.column]
+        assert (time.min(), time.max()) == pytest.approx((1.49, 1.98), abs=0.013)
+        column = log[one.column]
+        rows = np.searchsorted(column.time, time - 1e-6)
+        np.testing.assert_array_equal(logged, column.values[rows])
+        for found, values in ((one.nominal, before), (one.fitted, after)):
+            assert found == pytest.approx(np.sqrt(((values - logged) ** 2).mean()))
+        assert one.fitted < 0.5 * one.nominal
+    noise = dict(zip(fit.curves, (4e-4, 4e-3), strict=True))
+    for one in (*fit.fitted, *fit.held_out):
+        assert one.fitted == pytest.approx(noise[one.column], rel=0.3)
+    assert [one.unit for one in fit.fitted] == ["m, rad", "m/s, rad/s"]
+    for one in fit.estimates:
+        if "inertia" not in one.name:
+            half = (one.high - one.low) / 2
+            assert one.value == pytest.approx((one.high + one.low) / 2)
+            assert half == pytest.approx(1.97 * one.deviation, rel=0.01)
+        assert not one.is_at_bound
+    spent = fit.cpu_seconds
+    assert 0 < spent["parameters"] < spent["all"]
+    assert 0 < spent["rollouts"] < spent["all"] - spent["parameters"]
+
+
+def test_outliers_are_reported_with_their_time_and_have_little_weight():
+    scene, log = pendulums(4, damping=[0.4, 0.05, 0.45])
+    values = log["joint_vel"].values.copy()
+    values[[60, 71], 2] += 0.5
+    log = changed(log, "robot.joint_vel", values=values)
+    with pytest.warns(RuntimeWarning, match="outliers") as caught:
+        fit = study.identify(scene, log, "joint door: damping", num_threads=1)
+    (text,) = [str(one.message) for one in caught]
+    time = log["joint_vel"].time[60]
+    assert text.startswith(f"robot.joint_vel: 2 of 125 samples, the first at {time:g}")
+    assert fit.warnings == (text,)
+    assert abs(fit["joint door damping"].value - 0.45) < 0.01
+
+
 def test_mjcf_changes_compile_to_the_fitted_model():
     text = """<mujoco><worldbody><body name="l"><joint name="a" axis="0 1 0"/>
       <geom name="g" size=".1" pos=".2 0 .1" friction=".7 .01 .02"/></body></worldbody>
@@ -590,6 +631,11 @@ def test_outputs_and_held_out_part_are_checked():
         study.identify(scene, log, "joints: damping", window=0.03)
     with raises(UnknownNameError, name="joint_poss"):
         study.identify(scene, log, "joints: damping", outputs=["joint_poss"])
+    with raises(InvalidInputError, name="window"):  # of two none is left to fit
+        study.identify(scene, log, "joints: damping", window=1.0, held_out=0.9)
+    fewer = Log([log["joint_pos"], log["ctrl"]])
+    with raises(InvalidInputError, name="outputs"):
+        study.identify(scene, [log, fewer], "joints: damping", num_threads=1)
     for part in (0.0, 1.0):
         with raises(InvalidInputError, name="held_out"):
             study.identify(scene, log, "joints: damping", held_out=part)

@@ -334,6 +334,7 @@ def test_three_parameters_and_one_alone_that_nothing_determines():
 
 def test_scales_and_starts_of_parameters():
     assert free("a", nominal=3.0).scale == 3.0
+    assert free("a", nominal=0.4).scale == 0.4
     assert free("a", nominal=0.0).scale == 1.0
     assert free("a", nominal=3.0, attribute="com").scale == 1.0
     assert free("a", nominal=3.0, kind="delay").scale == 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import subprocess
@@ -15,8 +16,10 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+import trimesh
 from tests.inside import (
     forget_renderers,
+    meshes_of,
     opengl_backend,
     opengl_candidates,
     remove_opengl,
@@ -159,6 +162,42 @@ def test_what_is_invisible_is_not_drawn_and_glass_shows_what_is_behind(
     assert np.abs(absent - there).max() > 80
     # MuJoCo draws glass twice, front to back and back to front.
     np.testing.assert_allclose(half, 0.25 * absent + 0.75 * there, atol=12)
+
+
+def test_a_geoms_own_colour_comes_before_that_of_its_material(renderer: str) -> None:
+    """As MuJoCo draws it, also if only one of the worlds has it; grey is none."""
+    model = """
+    <mujoco><asset><material name="blue" rgba="0.1 0.2 0.9 1"/></asset><worldbody>
+      <body><freejoint/><geom name="left" size="0.2" material="blue" pos="-0.3 0 0"/>
+      <geom name="right" size="0.2" material="blue" pos="0.3 0 0"
+        rgba="0.9 0.2 0.1 1"/></body></worldbody></mujoco>"""
+    entities = {"a": EntityCfg(model=model)}
+    sim = Simulation(SceneCfg(entities=entities, ground=False, timestep=None), 2)
+    left = sim.model.geom("a/left").id
+    sim.expand("geom_rgba")[1, left] = torch.tensor([0.1, 0.9, 0.2, 1.0])
+    camera = ([0.0, -2.0, 0.0], [0.0, 0.0, 0.0])
+    for world, inks in ((0, (2, 0)), (1, (1, 0))):
+        picture = sim.render(world, camera=camera, renderer=renderer, **SIZE)
+        eye = Eye(*(np.array(x) for x in camera), 240, 180)
+        for x, ink in zip((-0.3, 0.3), inks, strict=True):
+            column, row, _ = eye.project(np.array([[x, -0.2, 0.0]]))[0]
+            assert picture[int(row), int(column)].argmax() == ink
+    with sim.view(port=0, worlds=2, playing=False) as viewer:
+        found = {
+            (one.row, colour)
+            for mesh in meshes_of(viewer)
+            if not mesh.is_site
+            for one in mesh.instances
+            for colour in colours_of(mesh)
+        }
+    assert {(0, 2), (0, 0), (1, 1), (1, 0)} == found
+
+
+def colours_of(mesh: Any) -> set[int]:
+    """The brightest channels of a mesh in the viewer, by its glTF."""
+    tree: Any = trimesh.load(io.BytesIO(mesh.handle.glb_data), file_type="glb")
+    (part,) = tree.geometry.values()
+    return set(part.visual.vertex_attributes["color"][:, :3].argmax(1).tolist())
 
 
 def test_the_opacity_of_a_ball_is_its_area(renderer: str) -> None:

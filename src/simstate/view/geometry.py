@@ -25,7 +25,7 @@ from mjviser.conversions import (
 from simstate.view.floor import floor_colour
 from simstate.view.glb import to_glb
 from simstate.view.one_world import model_of_world, on_host
-from simstate.view.shot import rgba_of
+from simstate.view.shot import rgba_of, with_own_colours
 from simstate.view.surroundings import DIM
 from simstate.world.worlds import Worlds
 
@@ -134,8 +134,9 @@ class Geometry:
         """Return a model with the appearance of each world shown."""
         expanded = self._parts.engine.expanded
         if not any(name in expanded for name in _LOOKS):
-            return [self._parts.model] * len(self._worlds)
-        return [model_of_world(self._parts, world) for world in self._worlds]
+            return [with_own_colours(self._parts.model)] * len(self._worlds)
+        own = (model_of_world(self._parts, world) for world in self._worlds)
+        return [with_own_colours(one) for one in own]
 
     def _add(
         self, mesh: Any, instances: list[Instance], group: int, is_site: bool

@@ -13,6 +13,7 @@ from PIL import Image
 
 from simstate.view.geom_parts import GeomPart, part_of
 from simstate.view.geometry import VISIBLE, geoms_of_bodies
+from simstate.view.shot import with_own_colours
 
 _CREASE = np.cos(np.radians(35.0))
 """Cosine of the angle above which two faces have a crease between them."""
@@ -124,6 +125,7 @@ class PageMeshes:
             model: the world's model.
             left_out: bodies to skip.
         """
+        model = with_own_colours(model)
         shown = geoms_of_bodies(model).items()
         return [
             self._draw(model, geom)

@@ -14,7 +14,15 @@ from simstate.view.geometry import VISIBLE, geoms_of_bodies
 from simstate.view.one_world import OneWorld, model_of_world
 from simstate.view.raster import Canvas, Texels
 from simstate.view.shape_meshes import shape_triangles
-from simstate.view.shot import Placed, Shot, floors, rgba_of, sky_of, sun_of
+from simstate.view.shot import (
+    Placed,
+    Shot,
+    floors,
+    rgba_of,
+    sky_of,
+    sun_of,
+    with_own_colours,
+)
 from simstate.view.soft import soft_of
 from simstate.world.worlds import Worlds, worlds_of
 
@@ -144,6 +152,7 @@ def _own_model(one: OneWorld) -> mujoco.MjModel:
 
 def _parts(model: mujoco.MjModel) -> list[GeomPart]:
     """Return the triangles of all visible geoms."""
+    model = with_own_colours(model)
     shown = (g for (_, group), g in geoms_of_bodies(model).items() if group in VISIBLE)
     return [part_of(model, geom) for geoms in shown for geom in geoms]
 

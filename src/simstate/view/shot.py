@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -76,6 +77,24 @@ def rgba_of(model: mujoco.MjModel, geom: int) -> np.ndarray:
     if material < 0 or not np.array_equal(own, (0.5, 0.5, 0.5, 1.0)):
         return own
     return np.array(model.mat_rgba[material], dtype=np.float64)
+
+
+def with_own_colours(model: mujoco.MjModel) -> mujoco.MjModel:
+    """Return a model in which geoms with a colour of their own have no material.
+
+    mjviser prefers the material's colour. Materials with a texture are kept.
+    """
+    default = np.array([0.5, 0.5, 0.5, 1.0])
+    changed = [
+        geom
+        for geom in np.flatnonzero(model.geom_matid >= 0)
+        if (model.geom_rgba[geom] != default).any()
+        and (model.mat_texid[model.geom_matid[geom]] < 0).all()
+    ]
+    if changed:
+        model = copy.copy(model)
+        model.geom_matid[changed] = -1
+    return model
 
 
 def has_lights(model: mujoco.MjModel) -> bool:

@@ -148,7 +148,8 @@ def _parts(
     if last >= len(windows):
         raise InvalidInputError(
             f"The log has only {len(windows)} windows, so none is left to fit: use "
-            "shorter windows (window=…)."
+            "shorter windows (window=…).",
+            name="window",
         )
     return windows.select(slice(-last)), windows.select(slice(-last, None))
 
@@ -198,7 +199,8 @@ def _check_same_outputs(signals: Sequence[Signals]) -> None:
         if other != names[0]:
             raise InvalidInputError(
                 f"The logs have different outputs: {names[0]} and {other}. Name those "
-                "that all of them have (outputs=…)."
+                "that all of them have (outputs=…).",
+                name="outputs",
             )
 
 
