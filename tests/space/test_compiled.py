@@ -308,6 +308,34 @@ def test_reaction_wheels_of_two_craft(monkeypatch, scheme):
     assert float(speed[1]) < 22.0 < float(speed[0])
 
 
+@pytest.mark.parametrize("kind", [UniformRotation, EarthRotation])
+def test_a_rotation_that_is_a_subclass_is_evaluated_by_python(kind):
+    if kind is EarthRotation:
+        pytest.importorskip("erfa")
+    args = (Epoch.utc("2026-11-16"),) if kind is EarthRotation else ()
+    for own, is_compiled in ((kind, True), (type("Own", (kind,), {}), False)):
+        sim = Simulation(mujoco.MjModel.from_xml_string(CRAFT), 2, integrator=RK4)
+        gravity = HarmonicGravity(earth_coefficients(3), own(*args))
+        sim.add_process(integrate.MovingFrame(gravity, PLACE[0], SPEED[0]))
+        assert (compiled_models_of(sim) is not None) == is_compiled
+
+
+@pytest.mark.parametrize("kind", [PlanetAir, ExponentialAtmosphere, StandardAtmosphere])
+@pytest.mark.parametrize("of", ["panels", "body"])
+def test_air_that_is_a_subclass_is_evaluated_by_python(kind, of):
+    for own, is_compiled in ((kind, True), (type("Own", (kind,), {}), False)):
+        air = own() if kind is PlanetAir else PlanetAir(atmosphere=own())
+        sim = Simulation(mujoco.MjModel.from_xml_string(CRAFT), 2, integrator=RK4)
+        gravity = integrate.PointMassGravity(EARTH.mu)
+        sim.add_process(integrate.MovingFrame(gravity, PLACE[0], SPEED[0]))
+        if of == "panels":
+            drag = PanelDrag("model", "bus", *box_panels((1.0, 2.0, 3.0)), air)
+        else:
+            drag = integrate.Drag("model", "bus", 1.0, air.density, air.wind)
+        sim.add_force(drag)
+        assert (compiled_models_of(sim) is not None) == is_compiled
+
+
 def test_what_only_python_has(monkeypatch):
     """A subclass, a hot day, a motion that is a function: the core steps aside."""
 
