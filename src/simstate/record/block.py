@@ -14,7 +14,7 @@ from torch import Tensor
 from simstate.record.changes import Step
 
 Spare: TypeAlias = "queue.SimpleQueue[Mapping[str, Tensor]]"
-"""Memory of blocks that were written, to be used again."""
+"""Buffers of written blocks, for reuse."""
 
 
 class Kept(NamedTuple):
@@ -30,17 +30,17 @@ class Kept(NamedTuple):
     steps: int = 0
     """Number of steps since the start of the recording."""
     num_bytes: int = 0
-    """Size of what the steps hold."""
+    """Size of the data of the steps [bytes]."""
     until_snapshot: float | None = None
-    """Simulated time until the next snapshot [s]; None: there is none."""
+    """Simulated time until the next snapshot [s]; None: no further one."""
 
 
 class Block:
-    """Memory for samples, and what was kept since the block before.
+    """Buffers for samples, and the entries since the previous block.
 
     Args:
         buffers: the samples of each column; shape (capacity, …).
-        start: what was kept last before it.
+        start: the last entry of the previous block.
     """
 
     def __init__(self, buffers: Mapping[str, Tensor], start: Kept) -> None:
@@ -48,26 +48,26 @@ class Block:
         self.start = start
         self.kept: list[Kept] = []
         self.opened = time.monotonic()
-        """When it was opened [s of the monotonic clock]."""
+        """Time at which it was opened [s of the monotonic clock]."""
 
     @property
     def last(self) -> Kept:
-        """The values kept last, in it or before it."""
+        """The latest entry: of this block, or the one before it."""
         kept = self.kept
         return kept[-1] if kept else self.start
 
     @property
     def samples(self) -> int:
-        """Number of samples in it."""
+        """Number of samples in the block."""
         return self.last.samples - self.start.samples
 
     @property
     def num_bytes(self) -> int:
-        """Size of what its steps hold."""
+        """Size of the data of its steps [bytes]."""
         return self.last.num_bytes - self.start.num_bytes
 
     def contents(self) -> Contents:
-        """Return what it holds, when nothing is added any more."""
+        """Return the contents of a closed block."""
         samples = self.samples
         return Contents(
             {name: buffer[:samples].numpy() for name, buffer in self.buffers.items()},

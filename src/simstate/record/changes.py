@@ -40,7 +40,7 @@ _BITS = {8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.int8}
 
 @dataclass(frozen=True)
 class Change:
-    """New values of a slot in some worlds; `rows` None: in all of them, or shared."""
+    """New values of a slot in some worlds; `rows` None: all worlds, or shared."""
 
     slot: str
     rows: np.ndarray | None
@@ -49,7 +49,7 @@ class Change:
 
 @dataclass
 class Step:
-    """One call that moves worlds on, with what was written before it."""
+    """One call that steps worlds, and the writes before it."""
 
     changes: list[Change] = field(default_factory=list[Change])
     call: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -57,11 +57,11 @@ class Step:
     arrays: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     """Arrays that belong to the call: ids of worlds, final observations."""
     snapshot: bytes | None = None
-    """The worlds before it, in a recorder; in a file they are attachments."""
+    """The worlds before the step, in a recorder; attachments in a file."""
 
     @property
     def num_bytes(self) -> int:
-        """Size of its arrays and of its snapshot."""
+        """Size of its arrays and its snapshot [bytes]."""
         arrays = sum(array.nbytes for array in self.arrays.values())
         changes = sum(change.values.nbytes for change in self.changes)
         return arrays + changes + len(self.snapshot or b"")
@@ -97,7 +97,7 @@ class Changes:
         return any(slot.name not in self._names for slot in self._slots())
 
     def find(self) -> list[Change]:
-        """Return what differs from the known values, bit for bit.
+        """Return the values that differ from the known ones, bit for bit.
 
         Slots that were added have none; see `added`.
         """
@@ -108,7 +108,7 @@ class Changes:
         return list(self._ledger.of(self._owners))
 
     def _new_groups(self) -> list[_Group]:
-        """Return the slots by the memory that they lie in."""
+        """Return the slots grouped by their memory."""
         slots = {slot.name: slot for slot in self._slots() if slot.tensor.numel()}
         groups: list[_Group] = []
         for names, memory in self._engine.state_memory():
@@ -164,7 +164,7 @@ class _Group:
 
 
 def _groups_of(slots: Iterable[Slot]) -> list[_Group]:
-    """Return the slots by the memory that they lie in; each shared one by itself."""
+    """Return the slots grouped by their memory; each shared slot by itself."""
     groups: list[_Group] = []
     adjacent: dict[tuple[int, int, torch.dtype], list[Slot]] = {}
     for slot in slots:
@@ -201,7 +201,7 @@ def _host(mask: Any) -> np.ndarray:
 
 
 def steps_to_bytes(steps: Sequence[Step]) -> bytes:
-    """Steps, packed."""
+    """Return steps as bytes."""
     arrays: list[np.ndarray] = []
 
     def place(array: np.ndarray | None) -> int | None:

@@ -1,4 +1,4 @@
-"""Columns: what a recording keeps, each with its contract and units."""
+"""Columns: the recorded values, each with its contract and units."""
 
 from __future__ import annotations
 
@@ -73,24 +73,24 @@ def component_contracts(about: Mapping[str, Any], width: int) -> list[Contract]:
 
 @dataclass(frozen=True)
 class Column:
-    """One thing that is recorded: how it is read, and its contract."""
+    """A recorded value: the function that reads it, and its contract."""
 
     name: str
     read: Callable[[], Tensor]
-    """The present values; shape (num_envs, …)."""
+    """Returns the current values; shape (num_envs, …)."""
     contract: Contract = UNSAID
     """Contract of all of its values."""
     names: Sequence[str] = ()
-    """A name for each component of one world, in C order; none if they have none."""
+    """Names of the components of one world, in C order; empty if they have none."""
     doc: str = ""
     source: str = ""
-    """The quantity or field that it is, by which it is found again; "": code."""
+    """The quantity or field to read in a replay; "": a function of the user."""
     each: Sequence[Contract] = ()
     """Contract of each component, or of those that repeat; empty: all have
     `contract`."""
 
     def checked(self, num_envs: int) -> Tensor:
-        """Return the present values, if they have a row for each world."""
+        """Return the current values; raise unless they have a row for each world."""
         values = self.read()
         if not isinstance(values, Tensor) or values.shape[:1] != (num_envs,):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ShapeError(
@@ -351,7 +351,7 @@ components."""
 def component_units(
     model: mujoco.MjModel, entity: Entity, unit: str, shape: Sequence[str | int]
 ) -> list[str]:
-    """The units of the components of one world, in C order; none if they have `unit`.
+    """Return the units of one world's components, in C order; none if all have `unit`.
 
     "rad or m" is one of the two for each joint, "m, 1" of a pose one after the other;
     what they are for one pose repeats for the next.
@@ -368,7 +368,7 @@ def component_units(
 
 
 def _of_joint(unit: str, kind: int) -> str:
-    """Which of two units a joint has: that of an angle or a moment, or the other."""
+    """Return the unit of a joint: of two, that of an angle or moment, or the other."""
     one, other = unit.split(" or ")
     turning, sliding = (one, other) if "rad" in one or "·m" in one else (other, one)
     return turning if kind == mujoco.mjtJoint.mjJNT_HINGE.value else sliding

@@ -1,4 +1,4 @@
-"""Arrays as bytes: shuffled and compressed, unpacked to no more than they should be."""
+"""Arrays as bytes: shuffled and compressed; decompression is bounded by their size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DTYPES = (
 """Dtypes of a recording."""
 
 LARGEST = 1 << 30
-"""The most bytes that one array of a recording unpacks to."""
+"""Maximum size of an array of a recording [bytes]."""
 
 LEVEL = -5
 """Level of Zstandard: level 1 takes 1.5 times as long and saves 3 % more of a
@@ -30,7 +30,7 @@ def zstandard() -> Any:
 
 
 def packed(array: np.ndarray) -> bytes:
-    """Return an array, bytes of like significance side by side, compressed.
+    """Return an array compressed, with bytes of equal significance side by side.
 
     The high bytes of floating-point numbers repeat from sample to sample, which only
     shows when they are neighbours.
@@ -39,13 +39,13 @@ def packed(array: np.ndarray) -> bytes:
 
 
 def shuffled(array: np.ndarray) -> bytes:
-    """The first byte of every number, then the second of every number, and so on."""
+    """Return the first byte of every number, then the second, and so on."""
     flat = np.ascontiguousarray(array).reshape(-1)
     return flat.view(np.uint8).reshape(-1, flat.itemsize).T.tobytes()
 
 
 def unshuffled(data: bytes, dtype: str, shape: Sequence[int]) -> np.ndarray:
-    """Return the array that `shuffled` took apart, which may be written to."""
+    """Return the array whose bytes `shuffled` reordered; it is writable."""
     size = size_of(dtype, shape)
     if len(data) != size:
         raise RecordingError(f"an array of {size} bytes has {len(data)}")
@@ -56,12 +56,12 @@ def unshuffled(data: bytes, dtype: str, shape: Sequence[int]) -> np.ndarray:
 
 
 def unpacked(data: bytes, dtype: str, shape: Sequence[int]) -> np.ndarray:
-    """Return the array that `packed` made; whatever would be larger is not unpacked."""
+    """Return the array that `packed` compressed; a larger one raises."""
     return unshuffled(decompressed(data, size_of(dtype, shape)), dtype, shape)
 
 
 def decompressed(data: bytes, size: int) -> bytes:
-    """Bytes that must be `size` when they are unpacked."""
+    """Return decompressed bytes; raise unless there are `size` of them."""
     library_ = zstandard()
     try:
         stated = library_.frame_content_size(data)
@@ -75,7 +75,7 @@ def decompressed(data: bytes, size: int) -> bytes:
 
 
 def size_of(dtype: str, shape: Sequence[int]) -> int:
-    """Return the bytes of an array, if a recording can hold it."""
+    """Return the size of an array [bytes]; raise if a recording cannot hold it."""
     if dtype not in DTYPES or any(n < 0 for n in shape):
         raise RecordingError(
             f"an array of {dtype!r} and shape {tuple(shape)} is none", name="dtype"

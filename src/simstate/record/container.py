@@ -1,10 +1,10 @@
-"""The file of a recording: MCAP, an open format for logs, written to be cut off.
+"""The file of a recording: MCAP, an open format for logs.
 
-MCAP appends records and needs no pointer at the front, so that a file ends wherever its
-program was killed and is whole up to there; its chunks have checksums and an index, and
-libraries in six languages and Foxglove read it. A block of a recording is one chunk and
-the attachment after it, which says what it holds. Header, model and snapshots are
-attachments, too: each has a checksum.
+MCAP appends records and needs no pointer at the front, so that the file of a program
+that was killed is complete up to its last record. Chunks have checksums and an index;
+libraries in six languages and Foxglove read them. A block of a recording is a chunk,
+followed by an attachment that describes it. Header, model and snapshots are attachments
+with checksums.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from simstate.base.files import naming_errors
 MAGIC = b"\x89MCAP0\r\n"
 PROFILE = "simstate"
 BLOCK = "block"
-"""The name of what is said of a block, after its chunk."""
+"""Name of the attachment that describes a block, after its chunk."""
 SNAPSHOT = "snapshot/"
-"""Prefix of the names of snapshots, before the number of their step."""
+"""Prefix of the names of snapshots; the number of their step follows."""
 
 _CHUNK, _ATTACHMENT = 0x06, 0x09
 _KNOWN = range(0x01, 0x10)
@@ -33,7 +33,7 @@ _KNOWN = range(0x01, 0x10)
 
 @dataclass(frozen=True)
 class RecordPlace:
-    """Location of a record in a file: after its nine bytes of kind and length."""
+    """Location of a record in a file, after its nine bytes of kind and length."""
 
     kind: int
     start: int
@@ -41,9 +41,9 @@ class RecordPlace:
 
 
 class ContainerReader:
-    """Finds the chunks and attachments of a file, and reads them with their checksums.
+    """Finds the chunks and attachments of a file, and verifies their checksums.
 
-    The index at the end is not needed: a file that was cut off has none.
+    The index at the end is not used: a file that was cut off has none.
     """
 
     def __init__(self, path: Path) -> None:
@@ -77,14 +77,14 @@ class ContainerReader:
         self._file.close()
 
     def attachment(self, name: str, number: int = -1) -> bytes:
-        """Return the content of an attachment: of several of a name, the last one."""
+        """Return the content of an attachment; of several of one name, the last one."""
         if name not in self.attachments:
             raise self._unreadable("was cut off" if self._is_cut else "was altered",
                                    f"{name!r} is missing")  # fmt: skip
         return self._attachment(self.attachments[name][number])[1]
 
     def messages(self, place: RecordPlace) -> dict[int, bytes]:
-        """The messages of a chunk by channel; a chunk that was altered is refused."""
+        """Return the messages of a chunk by channel; raise if the chunk was altered."""
         try:
             stream = self._stream.ReadDataStream(io.BytesIO(self._data(place)))
             chunk = self._records.Chunk.read(stream)
@@ -94,7 +94,7 @@ class ContainerReader:
                 and zlib.crc32(chunk.data) == chunk.uncompressed_crc
             )
             parts: list[Any] = self._broken_up.breakup_chunk(chunk) if sound else []
-        except Exception as error:  # what damaged bytes raise is without limits
+        except Exception as error:  # damaged bytes may raise anything
             raise self.altered(str(error)) from error
         if not sound:
             raise self.altered("a block's checksum does not fit")
@@ -142,7 +142,7 @@ class ContainerReader:
         try:
             stream = self._stream.ReadDataStream(io.BytesIO(data))
             found = self._records.Attachment.read(stream)
-        except Exception as error:  # what damaged bytes raise is without limits
+        except Exception as error:  # damaged bytes may raise anything
             raise self.altered(str(error)) from error
         return found.name, found.data
 

@@ -1,4 +1,4 @@
-"""Writes the file of a recording, in a thread; see `simstate.record.container`."""
+"""ContainerWriter: writes the file of a recording in a thread."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from simstate.record.container import BLOCK, PROFILE, SNAPSHOT
 from simstate.record.header import END, STEPS
 
 _WAITING = 3
-"""Closed blocks that may be in memory; with more, `next` waits."""
+"""Maximum number of closed blocks in memory; with more, `next` waits."""
 _PAUSE = 0.002
-"""Time between two looks at a thread that is waited for [s]."""
+"""Interval at which a waiting call checks the thread [s]."""
 _PATIENCE = 0.5
-"""Longest sleep of the thread, in case that it was not woken [s]."""
+"""Maximum sleep of the thread, in case it was not woken [s]."""
 
 
 class ContainerWriter:
@@ -42,8 +42,8 @@ class ContainerWriter:
         path: the file, which is replaced.
         topics: the columns, and the steps.
         attachments: contents by name, before all blocks.
-        first: the block that is open at first.
-        spare: gets the memory of blocks that were written, to be used again.
+        first: the initial open block.
+        spare: receives the buffers of written blocks, for reuse.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class ContainerWriter:
         self._ending = self._finished = False
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._channels: dict[str, int] = {}
-        with replacing(path) as part:  # what was there stays until this has begun
+        with replacing(path) as part:  # an existing file stays until then
             self._file = _File(part)
             try:
                 self._begin(topics, attachments)
@@ -75,7 +75,7 @@ class ContainerWriter:
         ).start()
 
     def _begin(self, topics: Sequence[str], attachments: Mapping[str, bytes]) -> None:
-        """Write everything that comes before the samples."""
+        """Write the records before the samples."""
         self._writer: Any = self._mcap.Writer(
             self._file,
             chunk_size=1 << 62,  # blocks are chunks, whatever their size
@@ -99,7 +99,7 @@ class ContainerWriter:
         return not self._ending and not self._finished
 
     def next(self, block: Block) -> None:
-        """Close the open block, which is then written, and open another.
+        """Close the open block, so that it is written, and open another.
 
         With many closed blocks in memory, it waits for the disk first.
         """
@@ -125,12 +125,12 @@ class ContainerWriter:
         self._wake.put(None)
 
     def leave(self) -> None:
-        """Write nothing more: in a fork, there is no thread."""
+        """Write nothing more: a fork has no thread."""
         self._ending = self._finished = True
         self._error = None
 
     def _raise(self) -> None:
-        """Raise the error of the thread, in each call: one may be interrupted."""
+        """Raise the error of the thread, in every call: one may be interrupted."""
         if self._error is not None:
             raise _cannot(self.path, self._error) from self._error
 
@@ -196,7 +196,7 @@ class ContainerWriter:
 
 
 class _File:
-    """A file without a buffer, whose writes are complete or raise.
+    """An unbuffered file, whose writes are complete or raise.
 
     A buffer that is not empty when the process forks would be written a second time, by
     the child.

@@ -76,7 +76,7 @@ def header_bytes(
 
 
 def read_header(data: bytes, path: str) -> dict[str, Any]:
-    """Return the header of a file, if all is there that a reader relies on.
+    """Return the header of a file; raise if an entry that readers need is missing.
 
     Its texts are printable.
     """
@@ -117,7 +117,7 @@ def read_header(data: bytes, path: str) -> dict[str, Any]:
 
 
 def model_bytes(model: mujoco.MjModel) -> bytes:
-    """Return the compiled model as MuJoCo's own binary format has it."""
+    """Return the compiled model in MuJoCo's binary format."""
     buffer = np.zeros(mujoco.mj_sizeModel(model), np.uint8)
     mujoco.mj_saveModel(model, None, buffer)
     return buffer.tobytes()

@@ -1,4 +1,4 @@
-"""Log: signals over time, of a robot or of a run, each with its contract."""
+"""Log: signals of a robot or a run over time, each with its contract."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LogColumn:
     values: NDArray[np.float64]
     """Shape (samples, components)."""
     names: tuple[str, ...] = ()
-    """Name of each component, which is their order; empty if it is not known."""
+    """Names of the components, in order; empty if they are not known."""
     contracts: tuple[Contract, ...] = ()
     """Unit, axes and point of each component; empty if none is declared."""
 
@@ -69,7 +69,7 @@ class LogColumn:
         return self.values[:, self.names.index(name)]
 
     def _checked(self, source: str) -> LogColumn:
-        """Return the column as float64 arrays, if it is one."""
+        """Return the column as float64 arrays; raise if it is no column."""
         time = np.asarray(self.time, np.float64)
         values = np.asarray(self.values, np.float64)
         label = f"Column {self.name!r} of {source}"
@@ -101,7 +101,7 @@ class Log:
     Args:
         columns: the signals; each has its times, which rise without gaps.
         source: the origin, for messages.
-        notes: what a reader could not determine, as sentences.
+        notes: sentences about parts that a reader could not determine.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Log:
         self.source = source
         """The origin, for messages."""
         self.notes = tuple(notes)
-        """Sentences of the reader about what it could not determine."""
+        """Notes of the reader about parts that it could not determine."""
         self.columns: dict[str, LogColumn] = {}
         """The signals by name."""
         for column in columns:
@@ -148,7 +148,7 @@ class Log:
 
     @property
     def undetermined(self) -> tuple[str, ...]:
-        """Sentences about what is not known of the log: its notes, then columns."""
+        """Sentences about the unknown parts of the log: its notes, then its columns."""
         found = [
             f"{name}: {', '.join(column.undetermined)} not declared."
             for name, column in self.columns.items()
@@ -166,7 +166,7 @@ class Log:
         axes: str | None = None,
         scale: float = 1.0,
     ) -> Log:
-        """Return the log with more said of one column; None keeps what is known.
+        """Return the log with more of one column declared; None keeps a value.
 
         Args:
             column: the column's name.

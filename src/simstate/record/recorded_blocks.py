@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class BlockPlace:
-    """Which samples and steps a block holds."""
+    """The samples and steps of a block."""
 
     first_sample: int
     samples: int
@@ -30,12 +30,12 @@ class BlockPlace:
 
 
 class RecordedBlocks:
-    """The blocks of a file in order, each read when it is asked for.
+    """The blocks of a file in order, each read on demand.
 
     Args:
         file: the file.
         contracts: dtype and shape of each column.
-        num_worlds: the number of worlds whose columns were kept.
+        num_worlds: number of worlds whose columns were recorded.
     """
 
     def __init__(
@@ -46,16 +46,16 @@ class RecordedBlocks:
         self.snapshots = self._find_snapshots()
         """Steps before which there are snapshots, in rising order."""
         self.missing = ""
-        """The blocks that are not in the file but should be, in words; "": none."""
+        """Description of the missing blocks; "": none."""
         self.places = self._find_blocks()
-        """Contents of each block, in order, up to the first that is missing."""
+        """The blocks in order, up to the first missing one."""
         self.num_samples = sum(block.samples for block in self.places)
         self.num_steps = sum(block.steps for block in self.places)
         is_ended = END in file.attachments
         if is_ended and not self.missing:
             self._check_end()
         self.is_whole = is_ended and not self.missing
-        """True if the file was ended and no block is missing."""
+        """True if the file was completed and no block is missing."""
 
     def columns(
         self, block: BlockPlace, names: Sequence[str] | None = None
@@ -112,7 +112,7 @@ class RecordedBlocks:
         return found
 
     def _check_end(self) -> None:
-        """Find out whether blocks are missing at the end of a file that was ended."""
+        """Find blocks that are missing at the end of a completed file."""
         stated = self._sound(lambda: json.loads(self._file.attachment(END)))
         blocks = len(self.places)
         have = {"blocks": blocks, "samples": self.num_samples, "steps": self.num_steps}
@@ -132,7 +132,7 @@ class RecordedBlocks:
         return self._sound(lambda: unpacked(data, dtype, shape))
 
     def _sound(self, read: Callable[[], T]) -> T:
-        """Return the result of a read, whose errors name the file."""
+        """Return the result of a read; its errors name the file."""
         try:
             return read()
         except (RecordingError, *WRONG) as error:
@@ -140,7 +140,7 @@ class RecordedBlocks:
 
 
 def _numbers(block: Any) -> list[int]:
-    """Return the numbers of a block, if they are integers of at least 0."""
+    """Return the numbers of a block; raise unless they are integers ≥ 0."""
     keys = ("block", "first_sample", "samples", "first_step", "steps")
     found: list[Any] = [block[key] for key in keys]
     if not all(isinstance(number, int) and number >= 0 for number in found):

@@ -251,7 +251,7 @@ class Recorder(Closing):
         return take_snapshot(parts, parts.everywhere, self._owners)
 
     def _write_block(self) -> None:
-        """Close the block, which is then written; if that fails, recording ends.
+        """Close the block, so that it is written; if that fails, recording ends.
 
         The worlds can continue.
         """
@@ -286,7 +286,7 @@ def write_dump(
 
     Args:
         path: the file.
-        sim: the simulation that the world is of.
+        sim: the simulation of the world.
         before: the world's snapshot, with the controls of the step.
         n: number of time steps of the call.
         element: description of the first invalid value after it.

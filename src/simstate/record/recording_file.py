@@ -117,7 +117,7 @@ class Recording(Closing):
 
     @property
     def worlds(self) -> list[int]:
-        """The worlds whose columns were kept, in the order of the columns."""
+        """The recorded worlds, in the order of the columns."""
         return self.header["worlds"]
 
     @property
@@ -174,7 +174,7 @@ class Recording(Closing):
         return step.call["n"] * self.header["simulation"]["timestep"]
 
     def __getitem__(self, name: str) -> Tensor:
-        """Return a column over time, in the dtype that it had; (samples, worlds, …)."""
+        """Return a column over time, in its recorded dtype; (samples, worlds, …)."""
         return self.read(name)
 
     def read(self, name: str, first: int = 0, last: int | None = None) -> Tensor:
@@ -207,7 +207,7 @@ class Recording(Closing):
         return self._blocks.columns(block, names)
 
     def steps(self, first: int = 0) -> Iterator[Step]:
-        """Yield the steps from one on, in order."""
+        """Yield the steps in order, from number `first` on."""
         for block in self.blocks:
             if block.first_step + block.steps > first:
                 steps = self.read_steps(block)

@@ -1,4 +1,4 @@
-"""SimRecorder: what `sim.record(path)` returns."""
+"""SimRecorder: the recorder that `sim.record(path)` returns."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class SimRecorder(Recorder):
         self._span = n * self._sim.timestep
 
     def end(self) -> None:
-        """The step was taken."""
+        """Keep the step that was taken, and a sample if one is due."""
         assert self._step is not None
         step, self._step = self._step, None
         found = self._sim.divergence.cause
