@@ -40,7 +40,7 @@ def test_one_number_of_one_world_is_found_in_every_field(make_sim, tmp_path, slo
     assert none == []
 
 
-def test_neighbours_in_memory_are_told_apart(make_sim, tmp_path):
+def test_neighbours_in_memory_are_distinguished(make_sim, tmp_path):
     sim = make_sim(3)
 
     def write():

@@ -198,8 +198,7 @@ class ContainerWriter:
 class _File:
     """An unbuffered file, whose writes are complete or raise.
 
-    A buffer that is not empty when the process forks would be written a second time, by
-    the child.
+    A child process would write the contents of a buffer a second time.
     """
 
     def __init__(self, path: Path) -> None:
