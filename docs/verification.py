@@ -5,7 +5,7 @@
     python docs/generate.py                      # writes the table into the page
 
 A row keeps the result of its last run, with the date and the versions. A command that
-fails is kept as "failed".
+fails is kept as "failed", and the end of its output is printed.
 """
 
 from __future__ import annotations
@@ -157,9 +157,12 @@ def run(row: Row) -> str:
         shell=True,
         cwd=ROOT,
         env={**os.environ, "PATH": path, "NO_COLOR": "1"},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
     )
+    if done.returncode:
+        print(*done.stdout.splitlines()[-40:], sep="\n", file=sys.stderr)
     found = re.findall(row.figure, done.stdout)
     found = [text.removesuffix(" in ").strip() for text in found]
     figure = "; ".join(found if row.every else found[-1:]) or "no figure"
