@@ -27,7 +27,12 @@ from simstate.simulators.align.findings import (
 )
 from simstate.simulators.align.sample_states import sample_states
 from simstate.simulators.align.tables import trajectory_line
-from simstate.simulators.align.trajectories import sample_steps
+from simstate.simulators.align.trajectories import (
+    SimulatorRun,
+    compared,
+    mujoco_run,
+    sample_steps,
+)
 from simstate.simulators.capabilities import Missing
 from simstate.simulators.drives import drive_inputs, drives
 from simstate.simulators.mechanics import MechanicalState, MujocoMechanics
@@ -344,6 +349,39 @@ def test_runs_are_compared_from_the_start_to_the_end(seconds, count, last):
     steps = sample_steps(standing(), seconds)
     assert (len(steps), steps[0], steps[-1]) == (count, 0, last)
     assert len(set(np.diff(steps))) == 1
+
+
+def test_runs_differ_by_joints_bodies_and_energies():
+    """Energies are MuJoCo's; a floating base is no joint."""
+    model = standing()
+    model.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_ENERGY.value
+    rng, runs, truth = np.random.default_rng(4), [], []
+    steps = [0, 3, 6, 9]
+    for _ in range(2):
+        qpos = model.qpos0.copy()
+        mujoco.mj_integratePos(model, qpos, rng.normal(size=model.nv), 0.1)
+        start = MechanicalState(qpos, rng.normal(size=model.nv), np.zeros(model.nu))
+        runs.append(mujoco_run(model, start, steps))
+        data, found = mujoco.MjData(model), []
+        data.qpos[:], data.qvel[:] = start.qpos, start.qvel
+        for k in range(10):
+            if k in steps:
+                mujoco.mj_forward(model, data)
+                found.append((data.qpos.copy(), data.xpos.copy(), data.energy.sum()))
+            mujoco.mj_step(model, data)
+        truth.append(found)
+    shorter = SimulatorRun(*(part[:3] for part in list(vars(runs[1]).values())[:3]))
+    for one, count in ((runs[1], 4), (shorter, 3)):
+        gap = compared(model, runs[0], one, steps)
+        np.testing.assert_allclose(gap.time, 0.004 * np.array(steps[:count]))
+        for mine, found in zip((gap.energy, gap.their_energy), truth, strict=True):
+            wanted = [energy for _, _, energy in found[:count]]
+            np.testing.assert_allclose(mine, wanted, rtol=1e-9)
+        pairs = list(zip(*truth, strict=True))[:count]
+        joints = [np.abs(a[0] - b[0])[7:].max() for a, b in pairs]
+        bodies = [np.linalg.norm(a[1] - b[1], axis=1).max() for a, b in pairs]
+        np.testing.assert_allclose(gap.joints, joints)
+        np.testing.assert_allclose(gap.bodies, bodies)
 
 
 def test_states_keep_servos_within_their_forces():

@@ -101,6 +101,26 @@ def test_says_what_it_leaves_out():
     assert any("'g'" in text for text in found)
 
 
+def test_tendons_of_one_joint_and_over_geoms_are_the_same():
+    source = """
+    <mujoco><worldbody><site name="top" pos="0 0 2"/>
+      <body name="b"><joint name="j" axis="0 1 0"/>
+      <geom name="reel" type="cylinder" size="0.1 0.2" pos="0 0 1"/>
+      <site name="side" pos="0.3 0 1"/><site name="end" pos="0.4 0 0.2"/></body>
+    </worldbody><tendon>
+      <fixed name="alone" limited="true" range="-0.2 0.3"><joint joint="j" coef="-2.5"/>
+      </fixed>
+      <spatial name="cord" springlength="0.3 0.4" stiffness="7"><site site="top"/>
+      <geom geom="reel" sidesite="side"/><site site="end"/><pulley divisor="3"/>
+      <site site="top"/><site site="side"/></spatial></tendon></mujoco>"""
+    model = mujoco.MjModel.from_xml_string(source)
+    again = mujoco.MjModel.from_xml_string(plain_mjcf(model).text)
+    fields = [name for name in dir(model) if name.startswith(("tendon_", "wrap_"))]
+    for field in fields:
+        ours, theirs = getattr(model, field), getattr(again, field)
+        assert np.allclose(ours, theirs, rtol=1e-13), field
+
+
 def test_a_mesh_keeps_its_place_and_volume(tmp_path):
     source = """
     <mujoco><asset><mesh name="m" vertex="0 0 0 1 0 0 0 2 0 0 0 3"/></asset>

@@ -251,8 +251,8 @@ class AdaptedSimulator(StateSource, ABC):
 
     def _hand_over(self, ids: list[int]) -> None:
         """Update the simulator from the reference."""
-        qpos = self.reference.data.qpos[ids].numpy().copy()
-        qvel = self.reference.data.qvel[ids].numpy().copy()
+        qpos = self.reference.data.qpos[ids].numpy()
+        qvel = self.reference.data.qvel[ids].numpy()
         self.write(qpos, qvel, ids)
 
     def _check_mocap(self) -> None:
