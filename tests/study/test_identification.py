@@ -625,6 +625,9 @@ def test_outputs_and_held_out_part_are_checked():
         study.identify("robot.xml", log, "body base: com")
     with raises(InvalidInputError, name="num_threads"):
         study.identify(scene, log, "joints: damping", num_threads=1.5)
+    with raises(InvalidInputError, name="max_iterations"):
+        study.identify(scene, log, "joints: damping", max_iterations=0)
+    study.identify(scene, log, "joint door: damping", max_iterations=1, num_threads=1)
     with raises(InvalidInputError, name="free"):
         study.identify(scene, log, None)
     with raises(InvalidInputError, name="window"):

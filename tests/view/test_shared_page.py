@@ -135,6 +135,10 @@ def test_meshes_are_those_of_the_model(shared: Path) -> None:
         assert [0.2, 0.8, 0.3, 1.0] in [np.round(c, 1).tolist() for c in colours]
         assert any(c[3] == 0.75 for c in colours)  # drawn twice: 1 − (1 − 0.5)²
     (image,) = [one for one in run["scene"]["meshes"] if "image" in one]
+    place = run["scene"]["meshes"].index(image)
+    for row in run["scene"]["draws"]:  # its colours are those of the image
+        (one,) = [one for one in row if one["mesh"] == place]
+        assert one["rgba"] == [1.0, 1.0, 1.0, 1.0]
     assert bytes(array(image["image"])[1:4]) == b"PNG"
     boxed = run["scene"]["draws"][0][1]["mesh"]
     told = run["scene"]["meshes"][boxed]
