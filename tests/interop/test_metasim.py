@@ -85,6 +85,8 @@ def test_counts_are_positive_integers(sim, name):
     for wrong in (0, -3, 1.5):
         with raises(InvalidInputError, name=name):
             MetaSimEnv(sim, **{name: wrong})
+    env = MetaSimEnv(sim, **{name: 1})
+    assert env.step([{}] * 3)[3] == [name == "max_episode_steps"] * 3
 
 
 def test_steps_count_without_a_reset_too(sim):
@@ -205,6 +207,25 @@ def test_a_task_has_its_own_rewards_and_time_limit(reach):
     assert states[1]["robots"]["robot"]["dof_pos"]["joint1"] == pytest.approx(0.7)
     assert reach.episode_length_buf.tolist() == [10, 0, 10]
     assert extra["log"]["Episode_Termination/time_out"] == 1
+
+
+def test_a_task_weighs_the_change_of_the_action(reach):
+    """Its rewards are those of the same actions in the task itself."""
+    plain = Env(reach.cfg, num_envs=3, auto_reset=False)
+    env = MetaSimTaskEnv(reach)
+    env.reset()
+    plain.reset()
+    times = []
+    for k in range(4):
+        aims = [0.1 * k, -0.2 * k, 0.05]
+        actions = [{"robot": {"dof_pos_target": {"joint1": aim}}} for aim in aims]
+        _, rewards, _, _, extra = env.step(actions)
+        times.append(extra["time"])
+        _, reward, *_ = plain.step(reach.action.clone())
+        assert rewards == reward.tolist()
+    assert [time[0].item() for time in times] == pytest.approx(
+        [reach.step_dt * (k + 1) for k in range(4)]
+    )
 
 
 @pytest.mark.parametrize(

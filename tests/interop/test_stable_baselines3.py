@@ -141,6 +141,7 @@ def test_attributes_belong_to_all_worlds():
     assert envs.get_attr("mark") == [5, 5, 5]
     assert envs.env_is_wrapped(VecMonitor) == [False] * 3
     assert not envs.has_attr("no_such_thing")
+    assert envs.env_method("render") == [None] * 3
     with raises(SimStateError, name="step_async"):
         envs.step_wait()
 
