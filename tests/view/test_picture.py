@@ -16,6 +16,7 @@ from tests.inside import (
     handles_of,
     labels_of,
     meshes_of,
+    status_of,
     turns_from_z,
 )
 from tests.view.scenes import ROBOT, host, make_sim
@@ -150,6 +151,42 @@ def test_dark_mode_darkens_sky_and_floor(sim: Simulation, viewer: Viewer) -> Non
     actions_of(viewer).show_worlds(2, 0.8)  # which makes new floors
     (ground, _), *_ = grounds_of(viewer)
     assert (np.array(ground.plane_color) < 0.6 * bright).all()
+
+
+def test_the_grid_of_a_floor_has_cells_of_its_scene() -> None:
+    """Half of the moving parts' size, as a power of ten; the floor's own sides."""
+    for scale, cell in ((0.3, 0.1), (3.0, 1.0), (0.02, 0.01)):
+        text = f"""
+        <mujoco><worldbody><geom type="plane" size="2 3 1" pos="0.1 0 -{scale}"
+        quat="1 0.1 0 0"/><body><freejoint/><geom size="{scale}"/></body>
+        </worldbody></mujoco>"""
+        sim = Simulation(mujoco.MjModel.from_xml_string(text), 2)
+        with sim.view(port=0, worlds=1, playing=False) as viewer:
+            ((ground, _),) = grounds_of(viewer)
+            size = viewer.picture.size
+            assert size == pytest.approx(2 * np.sqrt(3) * scale / 1.8)
+            assert ground.cell_size == pytest.approx(cell)
+            assert ground.section_size == pytest.approx(5 * cell)
+            assert (ground.width, ground.height) == (4.0, 6.0)
+            assert not ground.infinite_grid
+            np.testing.assert_allclose(ground.position, [0.1, 0.0, -scale])
+            wanted = np.array([1.0, 0.1, 0.0, 0.0]) / np.sqrt(1.01)
+            np.testing.assert_allclose(ground.wxyz, wanted, atol=1e-6)
+            actions_of(viewer).show_worlds(2, 9.0 * scale)
+            ((ground, _),) = grounds_of(viewer)
+            assert ground.infinite_grid
+
+
+def test_the_status_says_how_it_plays(viewer: Viewer) -> None:
+    session = viewer.session
+    assert "world 0, paused" in status_of(viewer)
+    session.playing, session.reached = True, 0.62
+    assert "world 0, playing, 0.62 × real time" in status_of(viewer)
+    assert "speed" not in status_of(viewer)
+    session.is_scripted, session.speed = True, 0.5
+    assert status_of(viewer).endswith("playing, speed 0.5×")
+    session.problem = "It ends."
+    assert status_of(viewer).endswith("\n\n**It ends.**")
 
 
 def test_meshes_are_dull_and_have_the_colours_of_their_geoms() -> None:

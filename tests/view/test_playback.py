@@ -66,7 +66,7 @@ class Gui:
 
 
 class Clock:
-    """The time of a session, which passes when it is told to."""
+    """The time of a session, which tests set."""
 
     def __init__(self) -> None:
         self.now = 5.0

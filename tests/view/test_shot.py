@@ -90,6 +90,7 @@ def test_colours_are_those_of_the_material_or_the_geoms_own(
     own = np.array([1.2, -0.1, 0.5, 1.0])
     assert rgb(model, own, -1) == (255, 0, 128)
     assert rgb(model, own, model.material("plain").id) == (51, 102, 153)
+    assert rgb(model, own, 0) == (128, 153, 178)
     part = part_of(with_own_colours(model), model.geom("load").id)
     assert part.opacity == pytest.approx(1 - 0.6**2)
     assert part.body == model.body("cart").id
