@@ -58,6 +58,29 @@ def same(one: Simulation, other: Simulation) -> None:
         np.testing.assert_array_equal(other.snapshot().slots[name], values, name)
 
 
+@pytest.mark.parametrize("scheme", FIXED, ids=NAMES[:2])
+def test_each_stage_asks_for_loads_and_rates_once(scheme):
+    asked = []
+
+    class Counted(Lag):
+        def rate(self, t, sim):
+            asked.append("rate")
+            return super().rate(t, sim)
+
+    def force(t, sim):
+        asked.append("force")
+        spring(t, sim)
+
+    sim = make(scheme)
+    sim.add_force(force)
+    sim.add_process(Counted())
+    sim.step()
+    asked.clear()
+    sim.step(3)
+    assert has_called_from_core(sim)
+    assert asked == ["force", "rate"] * 12  # four stages of three steps
+
+
 # Adaptive schemes.
 
 

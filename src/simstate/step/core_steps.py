@@ -83,6 +83,7 @@ class CalledModels:
 
     def _write_rates(self, problem: int, world: int) -> None:
         """Evaluate the rates of processes, which may read accelerations."""
+        self._ledger.observe()  # the inputs, while it is known who wrote them
         self._ledger.open[-1].evaluating = False
         if problem:
             rates = [each for each, _ in self._plan.rates]
