@@ -16,7 +16,7 @@ from tests.view.scenes import host, make_sim
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.base.errors import InvalidInputError, UnknownNameError
 from simstate.cli import main
-from simstate.view import Course, start_offscreen
+from simstate.view import Course, Orbit, start_offscreen
 from simstate.view.body_overlays import Draw
 from simstate.view.eye import Eye
 from simstate.view.floor import Floor
@@ -206,6 +206,36 @@ def test_a_world_shows_its_own_state(sim: Simulation, renderer: str) -> None:
     assert not any(np.array_equal(together, one) for one in pictures)
     with_contacts = sim.render(0, overlays=["joints", "inertia"], **size)
     assert not np.array_equal(with_contacts, pictures[0])
+
+
+def test_the_camera_follows_with_a_time_constant() -> None:
+    """Of 0.4 s; a camera that turns does so also where it does not follow."""
+    text = """
+    <mujoco><option gravity="0 0 0" timestep="0.01"/><worldbody><body pos="0.1 0 0.5">
+    <freejoint/><geom type="box" size="0.1 0.2 0.3"/></body>
+    <geom pos="0.5 0.5 0" size="0.2" contype="0" conaffinity="0"/></worldbody></mujoco>
+    """
+    sim = Simulation(mujoco.MjModel.from_xml_string(text))
+    sim.data.qvel[0, :3] = sim.data.qvel.new_tensor([1.0, -0.5, 0.2])
+    course = Course(sim, {})
+    orbit = Orbit(azimuth=30.0, elevation=-20.0, distance=2.5, turn=40.0)
+    options: dict[str, Any] = {"size": (64, 48), "renderer": "software"}
+    still = start_offscreen(course, [0], camera=orbit, follow=False, **options)
+    moving = start_offscreen(course, [0], camera=orbit, **options)
+    start, now = np.array([0.1, 0.0, 0.5]), 0.0
+    goal = start.copy()
+    for steps in (0, 30, 7):
+        for _ in range(steps):
+            sim.step()
+        now += 0.01 * steps
+        middle = host(sim.data.qpos[0, :3])
+        goal += (1 - np.exp(-0.01 * steps / 0.4)) * (middle - goal)
+        for drawing, target in ((still, start), (moving, goal)):
+            away = 2.5 * orbit.direction(now)
+            camera = (target + away, target)
+            wanted = start_offscreen(course, [0], camera=camera, **options).picture()
+            apart = np.abs(drawing.picture().astype(int) - wanted)
+            assert (apart > 2).mean() < 0.002, (steps, drawing is moving)
 
 
 def test_drawing_changes_nothing(sim: Simulation) -> None:

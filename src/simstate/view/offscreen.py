@@ -225,7 +225,9 @@ class Offscreen:
             return model_eye(first.model, camera, pos, mat, size)
         distance: float | None = None
         if isinstance(camera, Orbit):
-            direction = camera.direction(self._seconds - self._began)
+            direction = camera.direction(
+                self._course.now(self._worlds[0]) - self._began
+            )
             distance = camera.distance
         else:
             direction = np.array(DIRECTIONS[camera])
