@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import SimpleNamespace
@@ -475,6 +476,24 @@ def display_on(stream: Any) -> Any:
     from simstate.cli.console import _Display  # pyright: ignore[reportPrivateUsage]
 
     return _Display(stream)
+
+
+def shown_progress(
+    monkeypatch: pytest.MonkeyPatch,
+) -> list[tuple[str, float | None, str]]:
+    """Return a list that grows with each update of the display of a command."""
+    module = import_module("simstate.cli.console")  # which a function hides
+
+    class Kept(list[tuple[str, float | None, str]]):
+        def update(self, title: str, fraction: float | None, note: str = "") -> None:
+            self.append((title, fraction, note))
+
+        def hide(self) -> None:
+            pass
+
+    kept = Kept()
+    monkeypatch.setattr(module, "_displays", [kept])
+    return kept
 
 
 def spread(values: list[float]) -> str:

@@ -200,7 +200,7 @@ def _link_name(robot: Entity, body: int) -> str:
 
 def _enum_name(enum: Any, value: Any) -> str:
     """Return the name of an enum's member without the enum's prefix, in lower case."""
-    return str(enum(int(value)).name).split("_", 1)[1].lower()
+    return str(enum(int(value)).name).rpartition("_")[2].lower()
 
 
 def _names(
