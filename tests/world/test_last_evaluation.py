@@ -228,6 +228,25 @@ def test_with_an_integrator_they_are_of_the_new_state():
     assert sim.last_evaluated.cfrc_ext.abs().max() > 1.0
 
 
+def test_a_read_finishes_a_rollback_that_did_not_complete():
+    sim = Simulation(model_of("Euler"), num_envs=NUM)
+    sim.keep_evaluated("qacc")
+    scatter(sim)
+    sim.step()
+    before, ledger = sim.last_evaluated.qacc.clone(), inside.ledger_of(sim)
+
+    def step_and_fail():
+        sim.last_evaluated.qacc.data[:] = 7.0
+        raise ValueError("the call failed")
+
+    broken = inside.failing_undo(KeyboardInterrupt)
+    with broken, pytest.raises(ValueError, match="failed"):
+        ledger.run("sim", "a call", step_and_fail)
+    assert ledger.open
+    assert torch.equal(sim.last_evaluated.qacc, before)
+    assert not ledger.open
+
+
 def test_loads_of_force_models_act_in_an_evaluation():
     sim = Simulation(model_of("Euler"), num_envs=NUM)
     sim.keep_evaluated("qacc")
