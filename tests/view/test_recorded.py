@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -135,6 +136,23 @@ def test_it_plays_in_short_runs_that_drawing_takes_up(
         times.append(viewer.session.course.now(0))
     # What was drawn for 0.05 s is made up for in the next run, to a whole step.
     np.testing.assert_allclose(np.diff(times)[1:], 0.05, atol=0.0121)
+
+
+def test_frames_take_a_small_share_of_a_scripts_time(
+    viewer: Viewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drawing takes 50 ms here; a twentieth of the time may be spent on it."""
+    slow_down(viewer, 0.05, monkeypatch)
+    clock = sys.modules["simstate.view.viewer"].time
+    viewer.session.play(True)
+    viewer.sync()
+    before, spent = clock.now, 0.0
+    for _ in range(5000):
+        clock.sleep(0.002)
+        now = clock.now
+        viewer.sync()
+        spent += clock.now - now
+    assert 0.025 < spent / (clock.now - before) < 0.05
 
 
 def test_it_pauses_at_the_end_and_stays_there(

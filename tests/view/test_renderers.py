@@ -200,6 +200,36 @@ def colours_of(mesh: Any) -> set[int]:
     return set(part.visual.vertex_attributes["color"][:, :3].argmax(1).tolist())
 
 
+def test_worlds_on_one_ground_share_what_is_fixed(renderer: str) -> None:
+    """A height field and a pane of glass are drawn once, a ball in each world."""
+    heights = " ".join(["0.1"] * 12)
+    model = f"""
+    <mujoco><asset><hfield name="h" nrow="3" ncol="4" size="2 2 0.1 0.1"
+      elevation="{heights}"/></asset><worldbody><geom type="hfield" hfield="h"/>
+      <body name="ball" pos="0 0 1"><freejoint/>
+        <geom size="0.2" rgba="0.1 0.9 0.2 1"/></body>
+      <body name="pane" pos="0 -1 1"><geom type="box" size="0.1 0.01 0.1"
+        rgba="0.9 0.1 0.1 0.5"/></body></worldbody></mujoco>"""
+    sim = Simulation(mujoco.MjModel.from_xml_string(model), 2)
+    sim.data.qpos[:, 0] = sim.data.qpos.new_tensor([-0.6, 0.6])
+    camera = ([0.0, -4.0, 1.0], [0.0, 0.0, 1.0])
+    eye = Eye(*(np.array(x) for x in camera), 240, 180)
+    options: dict[str, Any] = {"camera": camera, "renderer": renderer, **SIZE}
+    both = sim.render([0, 1], transparent=True, **options)
+    alone = sim.render(0, transparent=True, **options)
+
+    def pixel(picture: np.ndarray, x: float, y: float) -> np.ndarray:
+        column, row, _ = eye.project(np.array([[x, y, 1.0]]))[0]
+        return picture[int(row), int(column)]
+
+    for x in (-0.6, 0.6):
+        assert pixel(both, x, -0.2)[:3].argmax() == 1
+        assert pixel(both, x, -0.2)[3] == 255
+    assert pixel(alone, 0.6, -0.2)[3] == 0
+    pane = [pixel(picture, 0.05, -1.0)[3] for picture in (both, alone)]
+    assert pane[0] == pytest.approx(int(pane[1]), abs=3)
+
+
 def test_the_opacity_of_a_ball_is_its_area(renderer: str) -> None:
     model = """
     <mujoco><worldbody><body><freejoint/>
@@ -397,6 +427,34 @@ def test_the_environment_names_the_library(monkeypatch: pytest.MonkeyPatch) -> N
     for value, found in (("disable", []), ("egl", ["egl"]), ("OSMesa", ["osmesa"])):
         monkeypatch.setenv("MUJOCO_GL", value)
         assert opengl_candidates() == found
+
+
+@pytest.mark.parametrize(
+    ("system", "given", "found"),
+    [
+        ("Darwin", {}, ["cgl"]), ("Windows", {}, ["glfw"]),
+        ("Linux", {}, ["egl", "osmesa"]), ("Linux", {"MUJOCO_GL": "glfw"}, []),
+        ("Linux", {"DISPLAY": ":1"}, ["egl", "osmesa", "glfw"]),
+        ("Linux", {"WAYLAND_DISPLAY": "w", "MUJOCO_GL": "glx"}, ["glfw"]),
+        ("Linux", {"PYOPENGL_PLATFORM": "osmesa", "DISPLAY": ":1"},
+         ["osmesa", "glfw"]),
+        ("Darwin", {"MUJOCO_GL": "Off"}, []),
+    ],
+)  # fmt: skip
+def test_libraries_are_tried_by_system_and_display(
+    monkeypatch: pytest.MonkeyPatch,
+    system: str,
+    given: dict[str, str],
+    found: list[str],
+) -> None:
+    for name in ("MUJOCO_GL", "PYOPENGL_PLATFORM", "DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(opengl.platform, "system", lambda: system)
+    monkeypatch.setattr("ctypes.util.find_library", lambda name: f"lib{name}.so")
+    monkeypatch.delitem(sys.modules, "OpenGL.platform", raising=False)
+    assert opengl_candidates() == found
 
 
 def test_threads_draw_one_after_another(renderer: str) -> None:

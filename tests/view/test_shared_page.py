@@ -289,6 +289,8 @@ def test_welded_triangles_keep_edges_and_smooth_curves() -> None:
     box.apply_translation([0.3, -0.1, 0.2])
     found = welded(box.triangles, np.zeros((12, 3, 0)))
     assert len(found.places) == 24  # three normals at each of eight corners
+    np.testing.assert_allclose(found.low, box.bounds[0])
+    np.testing.assert_allclose(found.step * 65535, [0.4, 0.2, 0.6])
     normals = found.normals / 127.0
     assert np.isclose(np.abs(normals).max(1), 1.0, atol=0.01).all()
     places = found.low + found.places * found.step

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import mujoco
 import numpy as np
 import pytest
@@ -12,7 +15,7 @@ from simstate.view.floor import Floor, Shadow, floor_colour, floor_of
 from simstate.view.geom_parts import part_of
 from simstate.view.geometry import geoms_of_bodies, rgb
 from simstate.view.grid import bounds, reduced, tiled
-from simstate.view.one_world import OneWorld, vector_text
+from simstate.view.one_world import OneWorld, model_of_world, vector_text
 from simstate.view.raster import Canvas, Texels
 from simstate.view.shot import (
     SUN,
@@ -25,6 +28,8 @@ from simstate.view.shot import (
     sun_of,
     with_own_colours,
 )
+from simstate.view.surroundings import Surroundings, gradient
+from simstate.world.worlds import worlds_of
 
 MODEL = """
 <mujoco>
@@ -133,6 +138,66 @@ def test_the_sky_is_between_haze_and_the_top_of_the_skybox(
     share = np.array([0.0, 1.0, np.sqrt(0.5), 0.0])[:, None]
     wanted = (1 - share) * sky.low + share * sky.high
     np.testing.assert_allclose(sky.at(rays), wanted)
+
+
+class Recorder:
+    """A scene and a panel that keep what is added to them."""
+
+    def __init__(self) -> None:
+        self.calls: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*values: Any, **more: Any) -> None:
+            key = values[0] if name.startswith("add") else name
+            self.calls[key] = {"values": values, **more}
+
+        return call
+
+
+def test_lights_of_the_viewer_are_the_sun_and_the_lamps(model: mujoco.MjModel) -> None:
+    scene, gui = Recorder(), Recorder()
+    server: Any = SimpleNamespace(scene=scene, gui=gui)
+    Surroundings(server, model, 0.5)
+    lights = {name: one for name, one in scene.calls.items() if "light" in name}
+    assert set(lights) == {"/light/around", "/light/sun", "/light/1",
+                           "configure_default_lights"}  # fmt: skip
+    sun = np.array(lights["/light/sun"]["position"])
+    np.testing.assert_allclose(sun / np.linalg.norm(sun), [0.0, -0.6, 0.8], atol=1e-6)
+    assert np.linalg.norm(sun) == pytest.approx(10.0)
+    lamp = lights["/light/1"]
+    assert lamp["position"] == (0.0, 0.0, 2.0)
+    assert lamp["color"] == (178, 178, 178)  # MuJoCo's 0.7
+    assert lamp["intensity"] == pytest.approx(np.pi)  # a quarter of π at a metre
+    picture = scene.calls["set_background_image"]["values"][0]
+    sky = sky_of(model)
+    np.testing.assert_array_equal(picture, gradient(sky, False))
+    np.testing.assert_allclose(picture[0, 0], sky.high, atol=1)
+    np.testing.assert_allclose(picture[-1, 0], 0.86 * sky.low, atol=1)
+    np.testing.assert_array_equal(picture[400:], picture[[-1] * 112])
+    middle = (256 / 511 / 0.75) ** 0.8
+    wanted = (1 - middle) * sky.high + middle * 0.86 * sky.low
+    np.testing.assert_allclose(picture[256, 0], wanted, atol=1)
+    dark = gradient(sky, True).astype(float)
+    np.testing.assert_allclose(dark, 0.22 * picture, atol=1)
+    assert gui.calls["configure_theme"]["dark_mode"] is False
+
+
+def test_a_model_of_a_world_has_its_parameters(model: mujoco.MjModel) -> None:
+    sim = Simulation(model, 3)
+    sim.expand("body_mass")[2] *= 2.0
+    sim.expand("opt.gravity")[2, 0] = 0.7
+    sim.expand("opt.density")[2] = 1.5
+    sim.expand("geom_size")[1] += 0.1
+    parts = worlds_of(sim)
+    for world in range(3):
+        own = model_of_world(parts, world)
+        assert own is not sim.model
+        factor = 2.0 if world == 2 else 1.0
+        np.testing.assert_allclose(own.body_mass, factor * sim.model.body_mass)
+        assert own.opt.gravity.tolist() == [0.7 * (world == 2), 0.0, -9.81]
+        assert own.opt.density == 1.5 * (world == 2)
+        more = 0.1 * (world == 1)
+        np.testing.assert_allclose(own.geom_size, sim.model.geom_size + more)
 
 
 # Floors.
