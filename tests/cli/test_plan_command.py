@@ -25,7 +25,7 @@ def planned(monkeypatch, capsys):
             )
             if isinstance(planner, planners.SamplingPlanner):
                 planner.best = torch.tensor([2.5, 0.5])
-            rewards = torch.tensor([[1.0, 2.0], [0.5, -4.0]])
+            rewards = torch.tensor([[1.0, 2.0], [0.25, 0.5], [0.5, -4.0]])
             return SimpleNamespace(plans=8, rewards=rewards)
 
         monkeypatch.setattr(planners, "drive", drive)
@@ -74,7 +74,7 @@ def test_a_task_plans_in_its_own_steps(planned):
     assert (found.planner.hold, found.planner.horizon) == (1, 10)
     assert (found.planner.samples, found.planner.knots) == (9, 4)
     assert (found.planner.noise, found.replan, found.seconds) == (0.7, 3, 1.5)
-    assert found.facts["return"] == [1.5, -2.0]
+    assert found.facts["return"] == [1.75, -1.5]
     assert found.facts["last_reward"] == [0.5, -4.0]
     assert found.facts["plans"] == 8
     assert "least_cost" not in found.facts

@@ -52,7 +52,7 @@ def test_a_plan_reports_its_decisions(report):
 def test_a_benchmark_reports_a_share_for_each_number_of_worlds(report, monkeypatch):
     from simstate.cli import bench
 
-    now = [0.0]
+    now = [50.0]
 
     def clock() -> float:
         now[0] += 0.01
