@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from simstate.view.answer_label import Asked
+from simstate.view.answer_label import Asked, shape_label
 
 
 class Scene:
@@ -47,3 +47,22 @@ def test_a_label_follows_its_subject():
     world.text = "three"
     asked.update(world, offset)
     assert len(scene.labels) == 1
+
+
+def test_the_text_of_a_shape_is_broken_into_lines_and_ends_with_the_step():
+    worlds = SimpleNamespace(time=[0.5, 1.5])
+    seen = SimpleNamespace(world=1, worlds=worlds)
+    words = [f"word{k:03d}" for k in range(30)]
+    place = np.array([1.0, 2.0, 3.0])
+    label = shape_label(" ".join(words), place, seen)
+    text, where = label(seen)
+    assert where is place
+    assert text.split() == words
+    # Seven letters each, and the blanks between them.
+    assert {len(line.split()) for line in text.splitlines()[:-1]} == {7}
+    assert max(map(len, text.splitlines())) <= 60
+    assert label(SimpleNamespace(world=0, worlds=worlds)) is None
+    worlds.time[0] = 9.0
+    assert label(seen) is not None
+    worlds.time[1] = 1.6
+    assert label(seen) is None

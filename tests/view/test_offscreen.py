@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import mujoco
@@ -23,6 +24,7 @@ from simstate.view.floor import Floor
 from simstate.view.one_world import OneWorld
 from simstate.view.raster import Canvas
 from simstate.view.shapes import Point
+from simstate.view.shot import Shot
 
 INK = (255, 0, 255)
 LIGHT = np.array([0.0, 0.6, 0.8])
@@ -236,6 +238,33 @@ def test_the_camera_follows_with_a_time_constant() -> None:
             wanted = start_offscreen(course, [0], camera=camera, **options).picture()
             apart = np.abs(drawing.picture().astype(int) - wanted)
             assert (apart > 2).mean() < 0.002, (steps, drawing is moving)
+
+
+def test_a_trail_is_the_way_of_the_centre_of_mass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = """
+    <mujoco><option gravity="0 0 0" timestep="0.1"/><worldbody>
+    <geom size="0.01" mass="99"/>
+    <body pos="-0.5 0 0.5"><freejoint/><geom size="0.02" mass="3"/></body>
+    <body pos="-0.5 0 0.9"><freejoint/><geom size="0.02" mass="1"/></body>
+    </worldbody></mujoco>"""
+    sim = Simulation(mujoco.MjModel.from_xml_string(text), 2)
+    sim.data.qvel[:, [0, 6]] = sim.data.qvel.new_tensor([[1.0, 1.0], [1.0, 5.0]])
+    shots: list[Shot] = []
+    blank = np.zeros((48, 64, 4), np.uint8)
+    drawer = SimpleNamespace(draw=lambda shot: shots.append(shot) or blank)
+    monkeypatch.setattr("simstate.view.offscreen.renderer_for", lambda *_: drawer)
+    course = Course(sim, {})
+    drawing = start_offscreen(course, [1, 0], overlays=["trail"], size=(64, 48))
+    for _ in range(3):
+        drawing.picture()
+        sim.step(10)
+    assert shots[0].worlds[0].shapes == []
+    for placed, speed in zip(shots[2].worlds, (2.0, 1.0), strict=True):
+        (path,) = placed.shapes
+        wanted = [[speed * k - 0.5, 0.0, 0.6] for k in range(3)]
+        np.testing.assert_allclose(path.points, wanted, atol=1e-9)
 
 
 def test_drawing_changes_nothing(sim: Simulation) -> None:

@@ -189,6 +189,39 @@ def test_the_status_says_how_it_plays(viewer: Viewer) -> None:
     assert status_of(viewer).endswith("\n\n**It ends.**")
 
 
+def test_a_trail_is_the_way_of_the_followed_body(
+    sim: Simulation, viewer: Viewer
+) -> None:
+    viewer.picture.look_at(1)
+    viewer.picture.show_overlay("trail", True)
+    for followed, name in ((None, "robot/trunk"), ("robot/hand", "robot/hand")):
+        body = sim.model.body(name).id
+        viewer.picture.follow(None if followed is None else body)
+        places = [host(sim.data.xpos[1, body])]
+        for _ in range(3):
+            sim.step(5)
+            draw_now(viewer)
+            draw_now(viewer)  # which adds nothing
+            places.append(host(sim.data.xpos[1, body]))
+        points = handles_of(viewer, "trail")["paths"].points
+        wanted = np.array(places if len(points) == 3 else places[1:])
+        wanted = wanted + viewer.picture.offset
+        np.testing.assert_allclose(points[:, 0], wanted[:-1], atol=1e-6)
+        np.testing.assert_allclose(points[:, 1], wanted[1:], atol=1e-6)
+
+
+def test_the_camera_is_farther_off_for_more_worlds(viewer: Viewer) -> None:
+    """Half as far again as the scene is large, whose sides grow by the spacing."""
+    picture = viewer.picture
+    for count, more in ((1, 0.0), (4, 0.7)):
+        actions_of(viewer).show_worlds(count, 2.0)
+        position, goal = picture.camera("corner")
+        length = 1.5 * (picture.size + more * 2.0)
+        direction = np.array([0.7, -0.7, 0.34])
+        np.testing.assert_allclose(position - goal, length * direction)
+        np.testing.assert_allclose(goal, picture.middle)
+
+
 def test_meshes_are_dull_and_have_the_colours_of_their_geoms() -> None:
     """As they stand in the file that a page gets: linear light, no metal."""
     text = (

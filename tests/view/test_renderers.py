@@ -36,6 +36,7 @@ from simstate.view.body_overlays import Draw
 from simstate.view.eye import Eye
 from simstate.view.grid import offsets
 from simstate.view.shapes import Point
+from simstate.view.shot import SUN
 
 LIT = """
 <mujoco>
@@ -455,6 +456,22 @@ def test_libraries_are_tried_by_system_and_display(
     monkeypatch.setattr("ctypes.util.find_library", lambda name: f"lib{name}.so")
     monkeypatch.delitem(sys.modules, "OpenGL.platform", raising=False)
     assert opengl_candidates() == found
+
+
+def test_a_scene_without_lights_is_lit_by_a_sun_and_the_camera() -> None:
+    """Ambient light, light along the view and the sun, by Lambert's law."""
+    needs_opengl()
+    model = """
+    <mujoco><asset><material name="dull" rgba="0.4 0.4 0.4 1" specular="0"/></asset>
+    <worldbody><body><freejoint/><geom type="box" size="0.3 0.3 0.3" material="dull"/>
+    </body></worldbody></mujoco>"""
+    entities = {"a": EntityCfg(model=model)}
+    sim = Simulation(SceneCfg(entities=entities, ground=False, timestep=None))
+    for normal in ([0.0, -1.0, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]):
+        camera = (2.0 * np.array(normal), np.zeros(3))
+        picture = sim.render(camera=camera, renderer="opengl", **SIZE)
+        lit = 0.3 + 0.3 + 0.6 * max(0.0, -float(np.array(normal) @ SUN))
+        np.testing.assert_allclose(picture[90, 120], 255 * 0.4 * lit, atol=4)
 
 
 def test_threads_draw_one_after_another(renderer: str) -> None:
