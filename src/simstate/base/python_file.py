@@ -58,3 +58,8 @@ def run_file(path: Path) -> ModuleType:
         raise
     _loaded[file] = (stamp, module)
     return module
+
+
+def file_modules() -> list[ModuleType]:
+    """Return the modules of the files that have been run."""
+    return [module for _, module in _loaded.values()]

@@ -6,6 +6,7 @@ import pickle
 from contextlib import contextmanager
 from types import SimpleNamespace
 
+import cloudpickle
 import torch
 
 from simstate.data.ray import Cluster
@@ -32,6 +33,7 @@ class AnswerLostError(Exception):
 class RayHere:
     """As much of Ray as workers need. `lose(k)` takes the k-th that was started."""
 
+    cloudpickle = cloudpickle
     exceptions = SimpleNamespace(
         RayActorError=LostError,
         ObjectLostError=AnswerLostError,
@@ -43,7 +45,7 @@ class RayHere:
         self.started: list = []
 
     def put(self, thing):
-        return pickle.dumps(thing)
+        return cloudpickle.dumps(thing)
 
     def remote(self, **options):
         assert options == {"num_cpus": 1, "max_restarts": 0}

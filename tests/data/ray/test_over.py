@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import torch
+from tests.data.ray.ray_here import ClusterHere
 from tests.raised import raises
 from tests.record.conftest import scene
 
 from simstate import InvalidInputError, Simulation
+from simstate.base.python_file import run_file
 from simstate.data.datasets import collect
 from simstate.data.ray import Cluster
 from simstate.env import tasks
@@ -77,3 +82,15 @@ def test_a_collection_over_others_is_the_same(tmp_path):
 def test_a_cluster_says_what_it_needs():
     with raises(InvalidInputError, name="workers"):
         Cluster(workers=0)
+
+
+def test_code_of_a_file_runs_where_the_file_is_not(tmp_path):
+    file = tmp_path / "own.py"
+    file.write_text("START = 40\ndef add(x):\n    return START + x\n")
+    sent = ClusterHere(1).put(partial(run_file(file).add, 2))
+    file.unlink()
+    code = "import pickle, sys; print(pickle.load(sys.stdin.buffer)())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=sent, capture_output=True, check=True
+    )
+    assert done.stdout.split() == [b"42"]

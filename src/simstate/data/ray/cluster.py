@@ -17,6 +17,7 @@ from simstate.base.checks import whole_number
 from simstate.base.closeable import Closing
 from simstate.base.errors import InvalidInputError, SimStateError, warn
 from simstate.base.extras import library
+from simstate.base.python_file import file_modules
 from simstate.engine.threads import available_cpus
 
 Item = TypeVar("Item")
@@ -105,6 +106,16 @@ class Cluster(Closing):
                 "and was stopped: install the version in `constraints.txt`."
             )
 
+    def put(self, value: object) -> Any:
+        """Send a value to the cluster once; return the reference to it.
+
+        Functions of Python files that simstate has run, such as tasks and policies, are
+        sent as code, since workers cannot import them.
+        """
+        for module in file_modules():
+            self.ray.cloudpickle.register_pickle_by_value(module)
+        return self.ray.put(value)
+
     def map(
         self, function: Callable[[Item], Result], items: Iterable[Item]
     ) -> Generator[Result]:
@@ -116,7 +127,7 @@ class Cluster(Closing):
         """
         ray = self.ray
         remote = ray.remote(num_cpus=1, max_retries=RETRIES)(_call)
-        shared, waiting = ray.put(function), deque[tuple[Item, Any]]()
+        shared, waiting = self.put(function), deque[tuple[Item, Any]]()
         source = iter(items)
         try:
             while True:

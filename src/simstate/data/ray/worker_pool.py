@@ -64,7 +64,7 @@ class Workers(Closing):
         self, cluster: Cluster, makes: Sequence[Callable[[], SavedObject]]
     ) -> None:
         self._cluster, self._ray = cluster, cluster.ray
-        self._makes = [self._ray.put(make) for make in makes]
+        self._makes = [cluster.put(make) for make in makes]
         self._since = _Since()
         self._attempt: _Call | None = None
         """A call that some workers may have completed and that is not accepted."""
