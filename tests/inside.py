@@ -453,6 +453,16 @@ def learn_from(sac: Any, buffer: object, fresh: object, **changes: Any) -> None:
     sac._cfg = dataclasses.replace(sac._cfg, **changes)
 
 
+def set_draws(monkeypatch: Any, sac: Any, log_prob: float) -> None:
+    """Let a learner draw zeros of a log-probability, and not learn to act."""
+
+    def draw(seen: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.zeros(len(seen), 1), torch.full((len(seen),), log_prob)
+
+    monkeypatch.setattr(sac, "_draw", draw)
+    monkeypatch.setattr(sac, "_learn_actor", lambda *_: torch.zeros(2))
+
+
 def set_log_temperature(sac: Any, value: float) -> None:
     """Set the logarithm of a soft actor-critic's temperature."""
     sac._log_temperature.data.fill_(value)

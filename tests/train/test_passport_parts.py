@@ -616,6 +616,23 @@ def test_signals_have_the_latest_sample_of_each_step(policy):
                                   "robot.projected_gravity_b"}  # fmt: skip
 
 
+def test_rows_are_where_all_signals_are(policy):
+    times = {
+        "robot.joint_pos": 0.41 + np.arange(100) * 0.005,
+        "robot.joint_vel": np.arange(200) * 0.01,
+        "action": np.arange(90) * DT,
+    }
+    signals = {name: np.stack([t, -t], 1) for name, t in times.items()}
+    found = signals_of(log_of(signals, times), policy.passport)
+    acted = found.table[:, found.places["action"][0]]
+    # From the first action at or after 0.41 s to the last one until 0.905 s.
+    np.testing.assert_allclose(acted, DT * np.arange(21, 46))
+    ends = {**times, "action": 0.41 + np.arange(34) * 0.015}
+    found = signals_of(log_of(signals | {"action": signals["action"][:34]}, ends),
+                       policy.passport)  # fmt: skip
+    assert len(found.table) == 34  # with both ends, which are those of the positions
+
+
 def test_without_actions_rows_are_at_the_rate_of_the_passport(policy):
     times = {"joint_pos": 0.5 + np.arange(1500) * 0.01}
     values = {"joint_pos": np.arange(3000.0).reshape(-1, 2)}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import pytest
 import torch
-from tests.inside import learn_from, set_log_temperature, set_losses
+from tests.inside import learn_from, set_draws, set_log_temperature, set_losses
 from torch import nn
 from torch.distributions import Normal, TransformedDistribution
 from torch.distributions.transforms import TanhTransform
@@ -138,3 +139,25 @@ def test_the_value_after_a_step_is_discounted():
     with torch.no_grad():
         found = sac.values(sac.values.normaliser(seen), action)
     assert found.mean() == pytest.approx(2.5, rel=0.03)
+
+
+def test_the_entropy_of_the_next_action_is_worth_its_temperature(monkeypatch):
+    """V = 2 + γ (V + 0.5 · 4), and of an end 2 alone."""
+    sac, _ = learner(gamma=0.2, learning_rate=0.01, num_learning_epochs=400)
+    set_log_temperature(sac, math.log(0.5))
+    set_draws(monkeypatch, sac, -4.0)
+    seen, one = torch.randn(200, 4), torch.ones(200, 1)
+    action = torch.zeros(200, 1)
+    goes_on = (seen[:, :1] > 0.0).float()
+    following = seen.abs()
+    buffer = ExperienceBuffer(2000, [4, 4, 1, 1, 1, 4, 4], "cpu")
+    buffer.add(seen, seen, action, 2.0 * one, goes_on, following, following)
+    learn_from(sac, buffer, (seen, seen), num_mini_batches=1)
+    sac.train_mode()
+    sac.update()
+    with torch.no_grad():
+        found = sac.values(sac.values.normaliser(seen), action)
+    far = seen[:, 0].abs() > 0.4
+    for goes, value in ((1.0, 3.0), (0.0, 2.0)):
+        chosen = far & (goes_on[:, 0] == goes)
+        assert found[:, chosen].mean() == pytest.approx(value, rel=0.05)
