@@ -93,7 +93,8 @@ sanitize: $(READY)-test
 	cd $(SANITIZED) && SIMSTATE_CFLAGS="-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined" $(CURDIR)/$(BIN)/python setup.py -q build_ext --inplace
 	cd $(SANITIZED) && export PYTHONPATH=src PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 		LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" && \
-		$(CURDIR)/$(BIN)/python -m pytest -q --capture=sys -p no:cacheprovider -k 'not warp' tests/engine tests/step
+		$(CURDIR)/$(BIN)/python -m pytest -q --capture=sys -p no:cacheprovider -k 'not warp' tests/engine tests/step \
+		tests/flight/test_compiled_loads.py tests/space/test_compiled.py
 
 # Mistakes, put into a copy of the package one at a time: the slips of tests/mutants.py, then
 # random ones in all packages and the core. Prints how many a test notices. A run of all tests

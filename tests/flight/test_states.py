@@ -339,6 +339,34 @@ def test_a_state_stays_what_it_was_when_it_was_taken():
         _ = later.altitud
 
 
+@pytest.mark.parametrize("names", [(), ("body_mass",), ("body_mass", "body_ipos")])
+def test_the_first_state_after_parameters_differ(names):
+    flight = make()
+    for name in names:
+        flight.sim.expand(name)
+    if names[1:]:
+        flight.sim.expand("body_ipos")[:, 1] += 0.1
+    com = flight.sim.scene["aircraft"].data.root_com_pos_w
+    torch.testing.assert_close(flight.get_state().position_E_Eo, com)
+    assert float(com.norm()) > 1.0
+
+
+def test_a_state_in_a_field_of_wind_stays_what_it_was_too():
+    controls = {"elevator": ControlCfg(time_constant=0.2), "flap": ControlCfg()}
+    flight = make(air=Air(wind=lambda t, place: gale), controls=controls)
+    gale = torch.full((flight.sim.num_envs, 3), 2.0, dtype=torch.float64)
+    flight.set_controls({"elevator": 0.4, "flap": 0.2})
+    flight.step(7)
+    state = flight.get_state()
+    kept = [*parts(state), *state.controls.values(), *state.control_rates.values()]
+    known = [part.clone() for part in kept]
+    flight.set_controls({"elevator": -0.4, "flap": -0.1}, settled=True)
+    gale[:] = 9.0
+    flight.step(5)
+    assert all(torch.equal(one, other) for one, other in zip(kept, known, strict=True))
+    assert not torch.equal(flight.get_state().controls["elevator"], known[-3])
+
+
 def test_a_state_is_a_frozen_dataclass():
     state = make(air=Air(wind=(3.0, 0.0, 0.0))).get_state()
     still = dataclasses.replace(state, wind_e=torch.zeros(3, 3))

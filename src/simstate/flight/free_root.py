@@ -42,7 +42,7 @@ class FreeBody:
         self._columns = slice(body, body + 1)
         self._wrenches = worlds.ledger["xfrc_applied"]
         self._wrench = np.zeros((worlds.num_envs, 1, 6))
-        self._com: tuple[int, Array] = (-1, self._wrench)
+        self._com: tuple[int | None, Array] = (None, self._wrench)
         qpos, qvel = (worlds.engine.columns[name].start for name in ("qpos", "qvel"))
         self._qpos = core.state[:, qpos + q : qpos + q + 7]
         self._qvel = core.state[:, qvel + v : qvel + v + 6]
