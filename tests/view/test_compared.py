@@ -26,6 +26,7 @@ from simstate.env.task_course import TaskCourse
 from simstate.simulators import register
 from simstate.view import ComparedCourse, Course, start_viewer
 from simstate.view.companion import HEAT, heat
+from simstate.view.plot_sources import Source
 from simstate.view.shapes import Arrow
 
 register(INFO)
@@ -196,6 +197,11 @@ def test_the_difference_is_that_of_the_bodies(pair: ComparedCourse) -> None:
         along = arrow.vector / np.linalg.norm(arrow.vector)
         np.testing.assert_allclose(along, gaps[hand] / far[hand], atol=1e-6)
         np.testing.assert_allclose(arrow.start, places[0][hand], atol=1e-9)
+        lengths = [np.linalg.norm(s.vector) for s in shapes if isinstance(s, Arrow)]
+        longest = 0.3 * viewer.picture.size  # the gaps are smaller
+        assert max(lengths) == pytest.approx(longest, rel=1e-6)
+        assert f"drawn {longest / far.max():.3g} times as long" in arrow.text
+        assert f"{far.max():.3g} m, at " in pair.remark(1)
         (handle,) = [h for h, body in companion_parts(viewer) if body == hand]
         beside = viewer.picture.offsets[1] + [0.0, viewer.picture.spacing, 0.0]
         np.testing.assert_allclose(
@@ -216,6 +222,49 @@ def test_the_difference_is_that_of_the_bodies(pair: ComparedCourse) -> None:
         )
     pair.join()
     assert pair.remark(1) == "heavier has all bodies at the same positions"
+
+
+def test_differences_of_the_motion_are_listed_before_the_solvers(
+    pair: ComparedCourse,
+) -> None:
+    pair.advance()
+    assert pair.differences(2).startswith("1 values of world 2 differ in heavier:")
+    assert "| model.body_mass | missing on the left |" in pair.differences(2)
+    count, _, *table = pair.differences(1).splitlines()
+    names = [line.split("|")[1].strip() for line in table[2:]]
+    assert int(count.split()[0]) >= len(names) > 3
+    assert len(names) <= 12
+    solver = ["qacc" in name for name in names]
+    assert sorted(solver) == solver
+    assert any("qvel" in name for name in names)
+    assert not all(solver)
+
+
+class Plotted(Course):
+    """A course with a source of two components whose history is given."""
+
+    past: np.ndarray
+
+    def sources(self) -> dict[str, Source]:
+        def now() -> torch.Tensor:
+            return torch.as_tensor(self.past[-1, 1:]).expand(3, 2)
+
+        return {"x": Source("m", "about it", ("a", "b"), now, lambda world: self.past)}
+
+
+def test_histories_are_compared_at_the_times_of_the_first() -> None:
+    first, second = (Plotted(sim := make_sim(), sim.rays) for _ in range(2))
+    times = np.array([0.0, 0.1, 0.4]), np.array([0.0, 0.2, 0.5])
+    first.past, second.past = (np.stack([t, t, t**2], 1) for t in times)
+    source = ComparedCourse(first, second, "other").sources()["difference of x"]
+    assert source.about == "other minus the first; about it"
+    assert source.history is not None
+    wanted = np.interp(times[0], times[1], times[1] ** 2) - times[0] ** 2
+    table = source.history(1)
+    np.testing.assert_allclose(table[:, 0], times[0])
+    np.testing.assert_allclose(table[:, 1], 0.0, atol=1e-12)
+    np.testing.assert_allclose(table[:, 2], wanted)
+    np.testing.assert_allclose(source.read(1), [0.1, 0.25 - 0.16])
 
 
 def test_a_client_asks_what_differs(pair: ComparedCourse) -> None:

@@ -194,8 +194,7 @@ def _rest(term: Action, k: int) -> tuple[float, Range | None]:
     """Return the value for action 0, and the range of values [unit]."""
     if isinstance(term, ControlAction):
         low, high = float(term.low[k]), float(term.high[k])
-        is_limited = math.isfinite(low) and math.isfinite(high)
-        return ((low + high) / 2.0, (low, high)) if is_limited else (0.0, None)
+        return ((low + high) / 2, (low, high)) if math.isfinite(low) else (0.0, None)
     if isinstance(term, BodyWrenchAction):
         most = abs(float(term.scale[k])) * term.cfg.limit
         return 0.0, (-most, most)
