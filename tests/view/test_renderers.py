@@ -36,7 +36,7 @@ from simstate.view.body_overlays import Draw
 from simstate.view.eye import Eye
 from simstate.view.grid import offsets
 from simstate.view.shapes import Point
-from simstate.view.shot import SUN
+from simstate.view.shot import SUN, Sky
 
 LIT = """
 <mujoco>
@@ -472,6 +472,27 @@ def test_a_scene_without_lights_is_lit_by_a_sun_and_the_camera() -> None:
         picture = sim.render(camera=camera, renderer="opengl", **SIZE)
         lit = 0.3 + 0.3 + 0.6 * max(0.0, -float(np.array(normal) @ SUN))
         np.testing.assert_allclose(picture[90, 120], 255 * 0.4 * lit, atol=4)
+
+
+def test_a_floor_fades_with_the_size_of_the_scene() -> None:
+    """In software: from eight radii on into the sky's lower colour."""
+    model = """
+    <mujoco><worldbody><geom type="plane" size="0 0 1" rgba="1 0.2 0 1"/>
+    <body pos="0 0 0.1"><freejoint/><geom size="0.1"/></body></worldbody></mujoco>"""
+    entities = {"a": EntityCfg(model=model)}
+    sim = Simulation(SceneCfg(entities=entities, ground=False, timestep=None))
+    camera = ([0.0, -1.0, 0.6], [0.0, 3.0, 0.4])
+    picture = sim.render(camera=camera, renderer="software", **SIZE).astype(float)
+    eye = Eye(*(np.array(x) for x in camera), 240, 180)
+    for column in (3, 40, 230):
+        for row in (85, 95, 110, 178):
+            (ray,) = eye.rays(np.array([240 * row + column]))
+            depth = -0.6 / ray[2]
+            far = max(depth - 8 * 0.1 * math.sqrt(3), 0.0) / (16 * 0.1 * math.sqrt(3))
+            lit = (0.55 + 0.45 * 0.9165) * np.array([255.0, 51.0, 0.0])
+            wanted = Sky().low + (lit - Sky().low) * math.exp(-far)
+            np.testing.assert_allclose(picture[row, column], wanted, atol=1.5)
+    assert picture[60, 3] @ [1, 0, 0] < 240  # the sky
 
 
 def test_threads_draw_one_after_another(renderer: str) -> None:

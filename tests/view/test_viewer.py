@@ -8,7 +8,14 @@ import mujoco
 import numpy as np
 import pytest
 import torch
-from tests.inside import actions_of, draw_now, let_draw, meshes_of, status_of
+from tests.inside import (
+    actions_of,
+    draw_now,
+    let_draw,
+    meshes_of,
+    server_of,
+    status_of,
+)
 from tests.raised import raises
 from tests.view.client import Client
 from tests.view.scenes import host, make_sim, run_until
@@ -17,6 +24,7 @@ from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.base.errors import InvalidInputError
 from simstate.cli import main
 from simstate.env import Env, tasks
+from simstate.state import Snapshot
 from simstate.view.course import Course
 from simstate.view.mouse_drag import DAMPING, STIFFNESS, MouseDrag, Pull, on_body
 from simstate.view.one_world import OneWorld
@@ -315,6 +323,79 @@ def test_a_session_remembers_as_much_as_memory_allows(
     assert float(sim.time[0]) == pytest.approx(2 * sim.timestep)
     with raises(InvalidInputError, name="back"):
         session.back()
+
+
+def test_a_model_is_read_again() -> None:
+    sim, again = make_sim(2), make_sim(3)
+    course, other = Course(sim, sim.rays), Course(again, again.rays)
+    with Viewer(
+        course, port=0, playing=False, worlds=2, reload=lambda: other
+    ) as viewer:
+        viewer.session.step()
+        client = Client(viewer.url, close_timeout=0.3)
+        run_until(viewer, lambda: viewer.num_clients == 1, "the connection")
+        client.set("reload the model", True)
+        run_until(viewer, lambda: viewer.session.course is other, "the other model")
+        assert viewer.picture.course is other
+        assert viewer.picture.seen().worlds is again
+        with raises(InvalidInputError, name="back"):
+            viewer.session.back()  # steps of the other model are forgotten
+        viewer.session.step()
+        assert float(again.time[0]) == pytest.approx(again.timestep)
+        client.close()
+
+
+def test_actions_write_quantities_and_stay_in_range() -> None:
+    sim = make_sim()
+    with sim.view(port=0, playing=False) as viewer:
+        act, picture = actions_of(viewer), viewer.picture
+        for world, shown in ((99, 2), (-4, 0), (1.0, 1)):
+            act.look_at(world)
+            assert picture.world == shown
+        values = torch.arange(18.0).reshape(3, 6) / 10
+        text = " ".join(str(round(x, 1)) for x in values.flatten().tolist())
+        before = sim.data.xfrc_applied.clone()
+        act.write_quantity("robot.body_external_wrench", text)
+        bodies = [sim.model.body(f"robot/{n}").id for n in ("trunk", "arm", "hand")]
+        np.testing.assert_allclose(host(sim.data.xfrc_applied[1, bodies]), host(values))
+        assert torch.equal(sim.data.xfrc_applied[[0, 2]], before[[0, 2]])
+        act.read_quantity("robot.body_external_wrench")
+        rows = viewer.panel.values.value.splitlines()
+        assert rows[1] == "0.6 0.7 0.8 0.9 1 1.1"
+        for name in ("robot.body_link_pos_w", "robot.nothing"):
+            with pytest.raises(InvalidInputError):
+                act.write_quantity(name, "1")
+        act.show_worlds(0, -1.0)
+        assert (picture.count, picture.spacing) == (1, 0.0)
+        act.explain("qvel[3]")
+        assert "qvel[3]" in viewer.panel.answer.content
+        draw_now(viewer)
+        assert "qvel[3]" in picture.asked.text
+        act.explain("xpos")  # a field without explanations of its elements
+        draw_now(viewer)
+        assert picture.asked.text == ""
+        viewer.session.step()
+        act.reset(False)
+        assert [float(x) > 0.0 for x in sim.time] == [True, False, True]
+
+
+def test_a_snapshot_is_downloaded(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    sim = make_sim()
+    sim.step(3)
+    with sim.view(port=0, playing=False) as viewer:
+        client = Client(viewer.url, close_timeout=0.3)
+        run_until(viewer, lambda: viewer.num_clients == 1, "the connection")
+        (handle,) = server_of(viewer).get_clients().values()
+        sent: list[tuple[str, bytes]] = []
+        handle.send_file_download = lambda *file: sent.append(file)
+        client.set("save snapshot", True)
+        run_until(viewer, lambda: sent, "the download")
+        client.close()
+    ((name, content),) = sent
+    (tmp_path / name).write_bytes(content)
+    other = make_sim()
+    other.restore(Snapshot.load(tmp_path / name))
+    assert torch.equal(other.state, sim.state)
 
 
 def test_the_page_in_a_notebook() -> None:
