@@ -154,3 +154,17 @@ def test_a_rollout_of_one_world_is_that_of_the_first_of_many():
         assert type(reward) is float
         assert info["episode_length"] == infos["episode_length"][0] == k + 1
     assert truncated
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rewards_of_actions_of_either_dtype_are_gymnasiums(dtype):
+    """Gymnasium computes the cost of float32 actions in float32."""
+    ours = GymnasiumVectorEnv("Ant-v5", 2)
+    theirs = gymnasium.make_vec("Ant-v5", num_envs=2, vectorization_mode="sync")
+    ours.reset(seed=7)
+    theirs.reset(seed=7)
+    draws = np.random.default_rng(0)
+    for _ in range(5):
+        action = draws.uniform(-1, 1, (2, 8)).astype(dtype)
+        (_, reward, *_), (_, expected, *_) = ours.step(action), theirs.step(action)
+        assert np.array_equal(reward, expected)

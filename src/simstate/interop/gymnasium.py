@@ -126,7 +126,6 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         self._group = group
         self._ended = np.zeros(self.num_envs, dtype=bool)
         self._is_seeded = False
-        self._action_dtype = np.float64 if cfg.dtype == "float64" else np.float32
         self.single_observation_space = observation_space(self.env, group)
         self._has_infos = cfg.info is not None or cfg.reward is not None
         self.single_action_space = action_space(self.env, action_limit)
@@ -188,7 +187,7 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
                 name="step",
                 worlds=np.flatnonzero(renewed).tolist(),
             )
-        values = np.array(actions, dtype=self._action_dtype)
+        values = np.array(actions, dtype=self._dtype_of(actions))
         action = torch.from_numpy(values).to(env.device)
         # Only with NEXT_STEP can there be worlds to reset.
         seen, reward, terminated, _, extras = env.step(
@@ -220,6 +219,16 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
             return
         for row, world in enumerate(episodes.env_ids.tolist()):
             self._add_info(infos, {"episode_end": episode_end(episodes, row)}, world)
+
+    def _dtype_of(self, actions: object) -> type:
+        """Return float64 if both the actions and the environment are, else float32.
+
+        Gymnasium computes the cost of float32 actions in float32.
+        """
+        is_double = getattr(actions, "dtype", np.dtype(float)) == np.float64
+        return (
+            np.float64 if is_double and self.env.cfg.dtype == "float64" else np.float32
+        )
 
     def render(self) -> tuple[Array, ...] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return a picture of each world, uint8, shape (height, width, 3)."""
