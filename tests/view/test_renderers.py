@@ -495,6 +495,34 @@ def test_a_floor_fades_with_the_size_of_the_scene() -> None:
     assert picture[60, 3] @ [1, 0, 0] < 240  # the sky
 
 
+@pytest.mark.parametrize("size", ["0 0 1", "3 2 1"])
+@pytest.mark.parametrize("worlds", [[0], [0, 1]])
+@pytest.mark.parametrize("light", ["", '<light directional="true" dir="0 0.3 -1"/>'])
+def test_squares_of_a_floor_are_the_same_in_both_renderers(
+    size: str, worlds: list[int], light: str
+) -> None:
+    """Their period and phase, also of floors that are made infinite."""
+    needs_opengl()
+    model = f"""
+    <mujoco><asset><texture name="t" type="2d" builtin="checker" rgb1="1 0 0"
+    rgb2="0 0 1" width="32" height="32"/><material name="m" texture="t"
+    texrepeat="3 2" texuniform="true" specular="0" reflectance="0"/></asset>
+    <worldbody>{light}<geom type="plane" size="{size}" pos="0.1 0.2 0" material="m"/>
+    <body pos="0 0 9"><freejoint/><geom size="0.4"/></body></worldbody></mujoco>"""
+    entities = {"a": EntityCfg(model=model)}
+    scene = SceneCfg(entities=entities, ground=False, timestep=None)
+    sim = Simulation(scene, 2)
+    camera = ([0.3, -1.5, 1.8], [0.3, 0.4, 0.0])
+    blue = []
+    for renderer in ("software", "opengl"):
+        picture = sim.render(
+            worlds, camera=camera, renderer=renderer, width=120, height=90
+        ).astype(int)
+        blue.append(picture[30:, :, 2] > picture[30:, :, 0])
+    assert 0.3 < blue[0].mean() < 0.7
+    assert (blue[0] == blue[1]).mean() > 0.96
+
+
 def test_threads_draw_one_after_another(renderer: str) -> None:
     sims = [make_sim(2), lit_sim()]
     wanted = [sim.render(renderer=renderer, **SIZE) for sim in sims]

@@ -270,8 +270,6 @@ class Picture:
         count = len(self.shown) * (1 if self.course.companion is None else 3)
         whole = self.size + 0.7 * self.spacing * (np.sqrt(count) - 1.0)
         goal = self.middle + self.moved
-        if self._follow is None and len(self.shown) == 1:
-            goal = goal + self.offset
         return goal + 1.5 * whole * np.array(DIRECTIONS[direction]), goal
 
     def look_from(self, direction: str) -> None:

@@ -125,7 +125,8 @@ class RasterRenderer:
         for geom in floors(model):
             if model.geom_group[geom] not in VISIBLE or not rgba_of(model, geom)[3]:
                 continue
-            pos, mat = first.field("geom_xpos")[geom], first.field("geom_xmat")[geom]
+            pos = first.field("geom_xpos")[geom] + shot.worlds[0].offset
+            mat = first.field("geom_xmat")[geom]
             floor = floor_of(model, int(geom), pos, mat.reshape(3, 3), several)
             lit = 0.55 + 0.45 * max(float(-sun @ floor.rot_wf[:, 2]), 0.0)
             shadow = Shadow(floor, np.concatenate(moving), sun) if moving else None
