@@ -91,9 +91,9 @@ def _sampled(
         except DivergenceError as error:
             return SimulatorRun(run.qpos, run.qvel, run.bodies, str(error))
         qpos, qvel, bodies = observe()
-        run.qpos.append(qpos)
-        run.qvel.append(qvel)
-        run.bodies.append(bodies)
+        run.qpos.append(qpos.copy())  # a simulator may reuse its arrays
+        run.qvel.append(qvel.copy())
+        run.bodies.append(bodies.copy())
     return run
 
 
