@@ -375,6 +375,8 @@ def test_the_list_of_marks_is_around_the_present_step() -> None:
     assert lines[3].startswith("- **◆ 2.000 s")
     assert lines[4] == "- ✖ 2.200 s: divergence, it 11"
     assert lines[-1] == "- … of 31 in world 1"
+    controls.show(1, 20)  # at a mark, which has passed
+    assert controls.list.content.splitlines() == lines
     for step, first in ((0, "it 0"), (200, "it 22")):
         controls.show(1, step)
         assert controls.list.content.splitlines()[0].endswith(first)

@@ -192,7 +192,7 @@ def test_a_full_scene_keeps_one_place(scene: mujoco.MjvScene) -> None:
 
 
 def test_surfaces_are_triangles_with_their_corners(scene: mujoco.MjvScene) -> None:
-    corners = np.stack([WAY[[0, 1, 3]], WAY[[3, 0, 1]] + 0.5])
+    corners = np.stack([WAY[[0, 1, 3]], 0.01 * WAY[[3, 0, 1]] + 0.5])
     flat = np.stack([POS, POS, START])
     add_surface(scene, np.concatenate([corners, flat[None], flat[None] * np.nan]), RED)
     assert scene.ngeom == 2

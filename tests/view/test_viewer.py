@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import mujoco
@@ -18,7 +19,7 @@ from tests.inside import (
 )
 from tests.raised import raises
 from tests.view.client import Client
-from tests.view.scenes import host, make_sim, run_until
+from tests.view.scenes import host, make_sim, run_until, slow_down
 
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.base.errors import InvalidInputError
@@ -377,6 +378,32 @@ def test_actions_write_quantities_and_stay_in_range() -> None:
         viewer.session.step()
         act.reset(False)
         assert [float(x) > 0.0 for x in sim.time] == [True, False, True]
+
+
+@pytest.mark.parametrize(("asks", "frames"), [(False, 6), (True, 50)])
+def test_a_script_that_is_held_shows_what_clients_ask_for(
+    monkeypatch: pytest.MonkeyPatch, asks: bool, frames: int
+) -> None:
+    """Five frames a second, and one after each request; 20 ms pass between looks."""
+    sim = make_sim(1)
+    with sim.view(port=0, playing=True) as viewer:
+        slow_down(viewer, 0.0, monkeypatch)
+        clock, session = sys.modules["simstate.view.viewer"].time, viewer.session
+        shown: list[float] = []
+        monkeypatch.setattr(viewer, "show", lambda: shown.append(clock.now))
+        session.play(False)
+        looks = iter([False] * 50 + [True])
+
+        def lets_pass() -> bool:
+            if asks:
+                session.ask(lambda: None)
+            return next(looks)
+
+        monkeypatch.setattr(session, "lets_pass", lets_pass)
+        begin = clock.now
+        viewer.sync()
+        assert clock.now - begin == pytest.approx(1.0)
+        assert abs(len(shown) - frames) <= 1
 
 
 def test_a_snapshot_is_downloaded(tmp_path) -> None:  # type: ignore[no-untyped-def]
