@@ -547,6 +547,31 @@ def test_a_scene_without_cameras_has_none():
     assert sim.get_states()[0]["cameras"] == {}
 
 
+@pytest.mark.parametrize("geom", ["", '<geom size="0.1" group="3"/>'])
+def test_a_camera_that_no_geom_is_visible_to_sees_the_background(geom):
+    """As behind the camera, where the other scene has a ball."""
+    camera = CameraCfg(pos=(0, -1, 0.3), look_at=(0, 0, 0.3), width=4, height=3)
+    eyes = []
+    for y, shown in ((0, geom), (-5, '<geom size="0.1"/>')):
+        body = f"""<mujoco><worldbody><body pos="0 {y} 0"><joint/>{shown}
+          <inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/></body></worldbody>
+          </mujoco>"""
+        scene = SceneCfg(
+            entities={"it": EntityCfg(model=body)},
+            ground=False,
+            cameras={"eye": camera},
+        )
+        sim = Simulation(scene, num_envs=2)
+        sim.step()
+        eyes.append(sim.cameras["eye"])
+    bare, other = eyes
+    assert torch.equal(bare.rgb, other.rgb)
+    assert torch.equal(bare.depth, other.depth)
+    assert torch.equal(bare.segmentation, other.segmentation)
+    assert int(bare.segmentation.max()) == -1
+    assert len(bare.rgb.unique()) == 3
+
+
 def test_a_field_of_view_of_one_world_changes_its_image_and_matrix(engine):
     entities = {"cube": EntityCfg(model="cube", init_state=InitialStateCfg())}
     camera = CameraCfg(pos=(0.4, 0.0, 0.1), look_at=(0.0, 0.0, 0.025))

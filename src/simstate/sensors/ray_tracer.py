@@ -188,6 +188,9 @@ class _Share:
         ]
         """Output buffers of the kernel, for the worlds that it drew last."""
         self.rgb, self.depth, self.seg = map(torch.zeros_like, self._buffers)
+        self._is_empty = not context.bvh_ngeom + context.bvh_nflexgeom
+        if self._is_empty:
+            self.rgb.fill_(int(np.uint32(context.background_color).view(np.int32)))
 
     def _add_heightfields(self, model: mujoco.MjModel) -> None:
         """Draw heightfields that no geom has as compiled.
@@ -205,6 +208,8 @@ class _Share:
 
     def draw(self, shown: dict[str, Tensor], rgb: bool) -> None:
         """Draw its worlds where one of the fields and parameters has changed."""
+        if self._is_empty:  # Warp ends the process in a search among no geoms
+            return
         rows = self._all
         if not self._is_own:
             own = {name: values[self._worlds] for name, values in shown.items()}
