@@ -132,7 +132,7 @@ def _columns(
     most = MOST_VALUES // max(sum(widths.values()) * len(places), 1)
     elapsed = recording.elapsed.numpy()
     keep = min(max(most, _FEWEST_SAMPLES), _MOST_SAMPLES)
-    every = max(1, math.ceil(2 * len(elapsed) / keep)) if len(elapsed) > keep else 1
+    every = math.ceil(2 * len(elapsed) / keep) if len(elapsed) > keep else 1
     times = data.put(thinned(elapsed[:, None], every, True)[:, 0].astype(np.float32))
     found: list[dict[str, Any]] = []
     for name, width in widths.items():
