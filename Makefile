@@ -37,7 +37,7 @@ train-demo: $(READY)-train
 # compiles is kept, for the many processes.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY)-test
-	$(BIN)/pytest -q -n auto --dist loadfile --durations=15
+	$(BIN)/pytest -q -n auto --dist loadfile --no-loadscope-reorder --durations=15
 	$(MAKE) --no-print-directory -j 2 test-faults test-without-core
 
 test-faults: $(READY)-test

@@ -110,6 +110,11 @@ def pytest_ignore_collect(
     return None if "mark.fast" in collection_path.read_text() else True
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the long files: at the end, one process would wait for another."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 def pytest_collection_finish() -> None:
     """Leave what is loaded by now out of garbage collections, which come sooner then.
 

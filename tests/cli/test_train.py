@@ -18,6 +18,8 @@ from simstate.cli import main
 from simstate.env import tasks
 from simstate.train.checkpoint import find_checkpoint, read_checkpoint
 
+pytestmark = pytest.mark.long
+
 TASK = "Cartpole-Balance"
 
 

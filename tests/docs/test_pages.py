@@ -24,6 +24,8 @@ from tests.foreign_models import FOREIGN
 from simstate.cli import main
 from simstate.scene import models
 
+pytestmark = pytest.mark.long
+
 TEXTS = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 CURRENT = [*TEXTS[:-1], ROOT / "SECURITY.md"]
 """Pages that name what there is now; the changelog names what there was, too."""

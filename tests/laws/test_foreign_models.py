@@ -20,6 +20,8 @@ from tests.foreign_models import (
 from simstate import Simulation
 from simstate.study import oracles
 
+pytestmark = pytest.mark.long
+
 INTEGRATION = mujoco.mjtState.mjSTATE_INTEGRATION.value
 STEPS, CHUNK, WORLDS = 300, 50, 2
 

@@ -31,6 +31,8 @@ from simstate.study.identification.residuals import Residuals
 from simstate.study.identification.signals import Signals, match_signals
 from simstate.study.identification.windows import Windows, cut_windows
 
+pytestmark = pytest.mark.long
+
 JOINT = 0.05
 """Share of seeds in which some parameter may be outside of its interval."""
 

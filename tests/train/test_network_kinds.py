@@ -25,6 +25,8 @@ from simstate.train.policy_file import load_played
 from simstate.train.run_cfg import RunCfg
 from simstate.train.training_run import TrainingRun
 
+pytestmark = pytest.mark.long
+
 TASK = str(Path(__file__).parents[2] / "examples" / "hidden_velocity.py")
 FEW = {
     "num_envs": 6, "steps_per_env": 7, "iterations": 4, "num_mini_batches": 2,

@@ -9,6 +9,8 @@ from tests.soak import SOAK
 from tests.world.api_machine import ApiMachine
 from tests.world.api_worlds import make
 
+pytestmark = pytest.mark.long
+
 CALLS = 16
 """Longest sequence."""
 

@@ -12,6 +12,8 @@ from tests.raised import raises
 
 from simstate.base.errors import DivergenceError
 
+pytestmark = pytest.mark.long
+
 BAD = 1
 """The world that goes wrong."""
 OTHERS = [0, 2, 3]

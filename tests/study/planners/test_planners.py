@@ -34,6 +34,8 @@ from simstate.study.planners import (
 )
 from simstate.study.planners.spline import spline_weights
 
+pytestmark = pytest.mark.long
+
 KINDS = [PredictiveSampling, MPPI, CEM]
 ONE_THREAD = NativeCfg(num_threads=1)
 
