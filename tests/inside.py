@@ -612,6 +612,20 @@ def set_fewest_samples(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     monkeypatch.setattr(recording_page, "_FEWEST_SAMPLES", number)
 
 
+def set_most_samples(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Set the most samples that a shared page has."""
+    from simstate.data.replay import recording_page
+
+    monkeypatch.setattr(recording_page, "_MOST_SAMPLES", number)
+
+
+def set_longest_text(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Set the most characters of a value in a table of a shared page."""
+    from simstate.data.replay import recording_page
+
+    monkeypatch.setattr(recording_page, "_MOST_TEXT", number)
+
+
 # The viewer.
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from tests.inside import set_fewest_samples
+from tests.inside import set_fewest_samples, set_longest_text, set_most_samples
 from tests.raised import raises
 from tests.record.conftest import ARM, scene
 from tests.view.test_shared_page import read_page
@@ -146,7 +146,7 @@ def test_samples_are_thinned_to_a_number(
 ):
     """24 samples of five components in two worlds, two values for each interval."""
     set_fewest_samples(monkeypatch, fewest)
-    monkeypatch.setattr(recording_page, "_MOST_SAMPLES", most)
+    set_most_samples(monkeypatch, most)
     monkeypatch.setattr(recording_page, "MOST_VALUES", values)
     run, array = page(worlds=[0, 4])
     for column in run["columns"]:
@@ -214,10 +214,10 @@ def test_versions_of_the_page_are_listed_where_they_differ(page, monkeypatch):
 
 
 def test_long_texts_are_cut(page, monkeypatch):
-    monkeypatch.setattr(recording_page, "_MOST_TEXT", 13)
+    set_longest_text(monkeypatch, 13)
     rows = dict(page()[0]["tables"]["Run"])
     assert rows["recorded worlds"] == "5, 3, 1, 0, 4"  # 13 characters
-    monkeypatch.setattr(recording_page, "_MOST_TEXT", 12)
+    set_longest_text(monkeypatch, 12)
     assert dict(page()[0]["tables"]["Run"])["recorded worlds"] == "5, 3, 1, 0,…"
 
 
