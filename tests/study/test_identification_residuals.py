@@ -6,7 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 
-from simstate import Simulation
+from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.record import Log, LogColumn
 from simstate.scene.build import build_scene
 from simstate.study.identification.free_parameters import parse_free
@@ -263,3 +263,49 @@ def test_samples_far_from_a_smooth_prediction_are_outliers(model):
     inside = np.abs(residual) < 3.0
     assert inside.mean() > 0.5
     assert (factors[inside] >= 1.0).all()
+
+
+def test_attitudes_and_velocities_are_predicted_up_to_the_sign_of_quaternions():
+    """Of a thrown body; columns that are no field of MuJoCo, at irregular times."""
+    text = """<mujoco><option timestep="0.004" gravity="0 0 -9.81"/><worldbody>
+      <body name="box" pos="0 0 5"><freejoint/><geom type="box" size="0.1 0.2 0.3"
+      mass="2"/></body></worldbody></mujoco>"""
+    entities = {"robot": EntityCfg(model=text)}
+    scene = SceneCfg(entities=entities, ground=False, timestep=None)
+    sim, model = Simulation(scene), mujoco.MjModel.from_xml_string(text)
+    data, rows = mujoco.MjData(model), []
+    data.qvel[:] = [0.3, -0.2, 4.0, 2.0, -3.0, 1.0]
+    for _ in range(101):
+        rows.append((data.qpos[3:].copy(), data.qvel[:3].copy()))
+        mujoco.mj_step(model, data)
+    quat, vel = (np.array(one) for one in zip(*rows, strict=True))
+    quat[40:] *= -1.0
+    times = STEP * np.arange(101)
+    late = times[:-1] + 0.4 * STEP * (times[:-1] > 0.0)
+    log = Log([
+        LogColumn("robot.root_link_quat_w", times, quat, tuple("wxyz")),
+        LogColumn("robot.root_link_lin_vel_w", late, vel[:-1], tuple("xyz")),
+    ])  # fmt: skip
+    windows = cut_windows((match_signals(sim, log),), STEP, 0.1)
+    parameters = parse_free(sim, "body box: mass")
+    predictor = Predictor(build_scene(scene), windows, parameters, 1, 1)
+    starts = np.rint(windows.start / STEP).astype(int)
+    qpos = np.zeros((1, len(windows), 7))
+    qpos[0, :, 3:] = quat[starts] * np.array([1.0, -1.0, 1.0])[: len(starts), None]
+    qvel = np.zeros((1, len(windows), 6))
+    qvel[0, :, :3] = vel[starts]
+    qvel[0, 0, 3:] = [2.0, -3.0, 1.0]
+    states = States(qpos, qvel, np.zeros((1, len(windows), 0)))
+    found = predictor.predict(np.array([[2.0]]), states)
+    attitudes, velocities = windows.samples
+    first = attitudes.window == 0
+    np.testing.assert_allclose(
+        found.outputs[0][0, first], attitudes.values[first], atol=1e-6
+    )
+    signs = np.einsum("sk,sk->s", found.outputs[0][0], attitudes.values)
+    assert (signs > 0.0).all()
+    at = velocities.window * 25 + velocities.step
+    assert velocities.part.any()
+    wanted = vel[at] + velocities.part[:, None] * (vel[at + 1] - vel[at])
+    fell = found.outputs[1][0]
+    np.testing.assert_allclose(fell, wanted, atol=1e-6)
