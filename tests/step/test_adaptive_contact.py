@@ -258,6 +258,27 @@ def test_a_spinning_rod_does_not_miss_a_small_ball():
         assert float(sim.data.qvel[0, 1:4].norm()) > 0.3  # it was hit
 
 
+@pytest.mark.parametrize("turn", [1, -1])
+@pytest.mark.parametrize("axis", np.eye(3, dtype=int).tolist())
+def test_a_ball_on_an_arm_does_not_miss_another(axis, turn):
+    """Its centre of mass is half way: the ball's speed is that of the arm's turning."""
+    out, along = np.roll(axis, turn), np.roll(axis, -turn)
+    arm = """<body pos="{} {} {}"><joint type="hinge" axis="{} {} {}"/>
+    <inertial pos="{} {} {}" mass="2" diaginertia="0.1 0.1 0.1"/>
+    <geom size="{}" pos="{} {} {}"/></body>"""
+    near = arm.format(*(0, 0, 1), *axis, *(0.3 * out), 0.012, *(0.6 * out))
+    place = np.array([0, 0, 1]) + along  # its ball is at rest on the way of the first
+    far = arm.format(*place, *axis, *(-0.2 * along), 0.015, *(-0.4 * along))
+    xml = f"""{HEAD.format('gravity="0 0 0"')}{near}{far}{END}"""
+    model = mujoco.MjModel.from_xml_string(xml)
+    model.opt.timestep = 0.06
+    for scheme in (DP54, DOP853):
+        sim = Simulation(model, integrator=scheme(contact_timestep=0.02))
+        sim.data.qvel[0, 0] = 60.0 * turn
+        sim.step(2)
+        assert float(sim.data.qvel[0, 1].abs()) > 0.5  # it was hit
+
+
 def test_pairs_are_those_that_mujoco_tests():
     """Exclusions, masks, explicit pairs, parents; compared with contacts it finds."""
     xml = """<mujoco><worldbody><geom name="floor" type="plane" size="1 1 1"/>
