@@ -115,6 +115,14 @@ def height_above(place):
     return math.hypot(p - a * math.cos(angle), z - b * math.sin(angle))
 
 
+def test_a_box_has_six_panels():
+    normals, areas, centres = box_panels((1.0, 2.0, 3.0))
+    half = [[0.5, 0, 0], [0, 1, 0], [0, 0, 1.5]]
+    np.testing.assert_allclose(centres, [*half, *(-np.array(half))])
+    np.testing.assert_allclose(normals, centres.sign())
+    np.testing.assert_allclose(areas, [6, 3, 2, 6, 3, 2])
+
+
 def test_wrong_panels_are_refused():
     one = ([[0, 0, 1.0]], [1.0], [[0, 0, 0.0]])
     for wrong, name in (

@@ -16,6 +16,7 @@ from simstate.base.errors import InvalidInputError, ShapeError
 from simstate.space import (
     EARTH,
     MARS,
+    MOON,
     OrbitalElements,
     UniformRotation,
     ecef_from_eci,
@@ -273,6 +274,24 @@ def test_geodetic_coordinates_are_pymap3ds():
     away = np.remainder(np.degrees(back[1].numpy()) - lon + 180, 360) - 180
     inside = np.abs(lat) < 90
     assert np.abs(away[inside]).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("planet", "mu", "radius", "polar", "hours", "j2"),
+    [
+        (EARTH, 0.39860e15, 6378.137e3, 6356.752e3, 23.9345, 1082.63e-6),
+        (MOON, 0.00490e15, 1737.4e3, 1737.4e3, 655.720, 203.4e-6),
+        (MARS, 0.042828e15, 3396.2e3, 3376.2e3, 24.6229, 1956.4e-6),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_planets_are_those_of_nasas_fact_sheets(planet, mu, radius, polar, hours, j2):
+    """G·M in 10⁶ km³/s², radii in km, sidereal rotation in hours; J2 of the fields."""
+    assert planet.mu == pytest.approx(mu, rel=2e-3)
+    assert planet.radius == pytest.approx(radius, rel=1e-5)
+    assert planet.polar_radius == pytest.approx(polar, rel=1e-5)
+    assert 2 * math.pi / planet.rotation_rate == pytest.approx(3600 * hours, rel=1e-4)
+    assert planet.j2 == pytest.approx(j2, rel=1e-3)
 
 
 def test_a_flat_mars():
