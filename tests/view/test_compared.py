@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import mujoco
 import numpy as np
@@ -16,6 +17,7 @@ from tests.record.conftest import drive, scene
 from tests.simulators.looped import INFO
 from tests.view.client import Client
 from tests.view.scenes import host, make_sim, run_until
+from tests.view.test_shapes import Scene
 
 from simstate import InvalidInputError, Simulation
 from simstate.cli import main
@@ -25,9 +27,10 @@ from simstate.env import Env, EventTermCfg, events, tasks
 from simstate.env.task_course import TaskCourse
 from simstate.simulators import register
 from simstate.view import ComparedCourse, Course, start_viewer
-from simstate.view.companion import HEAT, heat
+from simstate.view.companion import HEAT, Companion, heat
 from simstate.view.plot_sources import Source
 from simstate.view.shapes import Arrow
+from simstate.world.worlds import worlds_of
 
 register(INFO)
 
@@ -238,6 +241,48 @@ def test_differences_of_the_motion_are_listed_before_the_solvers(
     assert sorted(solver) == solver
     assert any("qvel" in name for name in names)
     assert not all(solver)
+
+
+def test_a_click_on_a_body_of_the_other_course_says_how_far_it_is(
+    pair: ComparedCourse,
+) -> None:
+    for _ in range(30):
+        pair.advance()
+    page, clicked = Scene(), []
+    server = SimpleNamespace(scene=page, atomic=nullcontext)
+    ours, theirs = (worlds_of(c.worlds) for c in (pair.first, pair.second))
+    companion = Companion(
+        server, ours, theirs, [0, 1], 0.5, "heavier", lambda *told: clicked.append(told)
+    )
+    offsets = np.array([[0.0, 0.0, 0.0], [3.0, 2.0, 1.0]])
+    companion.update(offsets)
+    hand = pair.worlds.model.body("robot/hand").id
+    node = page.nodes[f"{hand} 0"]
+    for k in (None, 1, 2, -1):
+        node.click(SimpleNamespace(instance_index=k))
+    ((text, place),) = clicked
+    there = host(field_of(pair.second.worlds, "xpos")[1, hand])
+    gap = there - host(pair.worlds.data.xpos[1, hand])
+    assert text.startswith("**robot/hand** in heavier, world 1: (")
+    far = float(text.split("distance ")[1].split(" m")[0])
+    assert far == pytest.approx(np.linalg.norm(gap), rel=1e-2)
+    np.testing.assert_allclose(place, there + offsets[1], atol=1e-5)
+    assert not any("robot/trunk" in name for name in page.nodes)
+
+
+def test_a_snapshot_is_restored_on_both_sides(pair: ComparedCourse) -> None:
+    kept = pair.snapshot()
+    for _ in range(5):
+        pair.advance()
+    pair.restore(kept)
+    assert torch.equal(pair.first.worlds.state, pair.second.worlds.state)
+    assert float(pair.second.worlds.time[1]) == 0.0
+    part = pair.snapshot([2])
+    pair.advance()
+    pair.restore(part, [2])
+    assert [float(x) > 0.0 for x in pair.second.worlds.time] == [True, True, False]
+    with pytest.raises(InvalidInputError):
+        pair.go_to(3)  # it has no timeline
 
 
 class Plotted(Course):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import mujoco
 import numpy as np
 import pytest
 import torch
 from tests.inside import soft_parts
 from tests.view.scenes import host
+from tests.view.test_shapes import Scene
 
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.view.one_world import OneWorld
-from simstate.view.soft import soft_of
+from simstate.view.soft import SoftThings, soft_of
 
 MODEL = """
 <mujoco>
@@ -123,6 +126,37 @@ def test_they_are_drawn_in_the_viewer_and_in_pictures(sim: Simulation) -> None:
             np.testing.assert_allclose(handle.vertices, wanted, atol=1e-5)
         middle = np.array(viewer.picture.middle)
     np.testing.assert_allclose(middle, [1.2, 0.15, 1.2], atol=0.35)
+
+
+def test_soft_bodies_of_the_visible_groups_are_drawn_until_they_are_removed(
+    sim: Simulation,
+) -> None:
+    page, clicked = Scene(), []
+    server = SimpleNamespace(scene=page)
+    shown = soft_of(sim.model)
+    assert not len(SoftThings(server, sim.model, [1, 2], [1, 0], print))
+    things = SoftThings(
+        server, sim.model, [0], [1, 0], lambda *told: clicked.append(told)
+    )
+    assert len(things) == len(page.nodes) == 2 * len(shown)
+    seen = [OneWorld(sim, sim.rays, world, 1.0) for world in (1, 0)]
+    offsets = np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])
+    things.update(seen, offsets)
+    soft, node = shown[0], page.nodes["sleeve 0"]
+    corners = soft.corners(seen[0]) + offsets[0]
+    np.testing.assert_allclose(node.vertices, corners, atol=1e-5)
+    node.click(None)
+    ((text, place),) = clicked
+    assert text == f"**{soft.name}**, world 1: {len(corners)} vertices"
+    np.testing.assert_allclose(place, corners.mean(0), atol=1e-5)
+    before = node.vertices
+    things.update(seen, offsets * np.nan)  # a world that has diverged
+    assert node.vertices is before
+    for one in page.nodes.values():
+        one.remove = lambda one=one: setattr(one, "visible", False)
+    things.remove()
+    assert len(things) == 0
+    assert not any(one.visible for one in page.nodes.values())
 
 
 def test_every_renderer_draws_them_in_every_world(
