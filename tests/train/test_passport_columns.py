@@ -29,6 +29,7 @@ from simstate.env import (
     VelocityCommandCfg,
     observations,
 )
+from simstate.train.onnx_export import describe_actions
 from simstate.train.passport_columns import (
     TermSource,
     action_columns,
@@ -214,6 +215,28 @@ def test_other_kinds_of_actions():
     effort = make_env(force=JointEffortActionCfg(joint_names="spin", scale=2.0))
     (column,) = action_columns(effort)
     assert column.source == "robot.joint_effort_target"
+
+
+def test_the_metadata_of_an_action_say_how_it_is_applied(env):
+    found = describe_actions(env)
+    aim, go = found["aim"], found["go"]
+    assert (aim["kind"], aim["joint_names"]) == ("joint position", ["turn"])
+    assert aim["default_joint_pos"] == pytest.approx([0.25])
+    assert aim["target_at_zero"] == pytest.approx([0.45])
+    assert (aim["stiffness"], aim["damping"]) == ([5.0], [0.0])
+    assert (go["stiffness"], go["damping"]) == ([0.0], [3.0])
+    assert found["spin"] == {
+        "kind": "controls", "names": ["spin"], "scale": 0.5, "range": [(-3.0, 5.0)],
+    }  # fmt: skip
+    assert found["push"]["body_name"] == "trunk"
+    assert found["push"]["scale"] == pytest.approx([3.0, -2.0])
+    servo = JointPdActionCfg(
+        joint_names="spin", stiffness=4.0, damping=0.7, scale=0.6, offset=0.5
+    )
+    made = describe_actions(make_env(servo=servo))["servo"]
+    assert made["kind"] == "JointPd"
+    assert made["stiffness"] + made["damping"] == pytest.approx([4.0, 0.7])
+    assert made["scale"] == pytest.approx([0.6])
 
 
 def test_a_source_is_dropped_once_it_differs(env):

@@ -14,6 +14,7 @@ from scipy.spatial.transform import Rotation
 
 from simstate.base.errors import InvalidInputError, UnknownNameError
 from simstate.record import Log, LogColumn
+from simstate.train.deploy import PolicyRunner
 from simstate.train.log_repairs import Repair, repairs_of
 from simstate.train.passport_check import compare_log
 from simstate.train.passport_log import (
@@ -243,6 +244,32 @@ def test_a_network_carries_its_memory_from_step_to_step(weights, tmp_path):
     write(wrong, passport, weights, nodes[:2], memory[:1])  # nothing returns the memory
     with pytest.raises(InvalidInputError):
         PassportPolicy(wrong)
+
+
+def test_the_runner_passes_pictures_on(weights, tmp_path):
+    """A network that adds the mean of a picture to its actions."""
+    nodes = [
+        helper.make_node("Gemm", ["obs", "matrix", "bias"], ["now"]),
+        helper.make_node("Cast", ["eye"], ["light"], to=TensorProto.FLOAT),
+        helper.make_node("ReduceMean", ["light"], ["mean"], axes=[1, 2, 3]),
+        helper.make_node("Flatten", ["mean"], ["flat"]),
+        helper.make_node("Add", ["now", "flat"], ["actions"]),
+    ]
+    shape = [None, 2, 3, 1]
+    eye = helper.make_tensor_value_info("eye", TensorProto.UINT8, shape)
+    passport = passport_with(pictures={"eye": (2, 3, 1)}, proof=proof_of(weights))
+    path = write(tmp_path / "a.onnx", passport, weights, nodes, [eye])
+    sensors = {name: x[0] for name, x in motion().items()}
+    found = []
+    for level in (0, 70):
+        picture = np.full((2, 3, 1), level, np.uint8)
+        found.append(PolicyRunner(path).act({**sensors, "eye": picture}))
+    np.testing.assert_allclose(found[1] - found[0], 70.0, rtol=1e-5)
+    plain = onnx.load(path)
+    del plain.metadata_props[:]
+    onnx.save(plain, path)
+    with pytest.raises(ValueError, match="no passport"):
+        PolicyRunner(path)
 
 
 def test_a_network_has_the_columns_of_its_passport(weights, tmp_path):

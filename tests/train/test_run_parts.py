@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
+import os
+import signal
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,6 +23,7 @@ from tensordict import TensorDict
 from simstate.base.errors import InvalidInputError, SimStateError, SnapshotError
 from simstate.env import TrainCfg
 from simstate.env.commands import VelocityCommand
+from simstate.env.tasks import cartpole_balance
 from simstate.train import run_records
 from simstate.train.algorithm import check_kind, initialise_orthogonally
 from simstate.train.checkpoint import (
@@ -31,7 +38,9 @@ from simstate.train.early_stopping import EarlyStopping
 from simstate.train.episodes import EpisodeStatistics, SeenRanges
 from simstate.train.evaluate import evaluate
 from simstate.train.explicit_ppo import fits
+from simstate.train.interrupt import StopRequest
 from simstate.train.run_cfg import OutputCfg, RunCfg, check_no_code
+from simstate.train.run_file import described_run, read_run_file, write_run_file
 from simstate.train.run_records import RunRecord, differences, draw_curves, find_runs
 from simstate.train.sweep_cells import grid_cells
 from simstate.train.training_logs import open_logs, read_progress
@@ -268,6 +277,100 @@ def test_curves_of_tensorboard(tmp_path, begin):
     (image,) = found.Images("policy")
     assert (image.step, image.width, image.height) == (begin + 2, 6, 4)
     assert image.encoded_image_string == film.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("given", "mode"),
+    [({}, "offline"), ({"WANDB_API_KEY": "k"}, "online"),
+     ({"WANDB_API_KEY": "k", "WANDB_MODE": "shared"}, "shared")],
+)  # fmt: skip
+def test_values_and_films_for_weights_and_biases(tmp_path, monkeypatch, given, mode):
+    """With a stand-in for its library, whose calls are kept."""
+    calls = []
+    run = SimpleNamespace(
+        log=lambda values, step: calls.append((values, step)),
+        finish=lambda: calls.append("the end"),
+    )
+    library = SimpleNamespace(
+        init=lambda **options: calls.append(options) or run,
+        Settings=lambda **options: options, Video=lambda path: ("film", path),
+    )  # fmt: skip
+    monkeypatch.setitem(sys.modules, "wandb", library)
+    for name in ("WANDB_API_KEY", "WANDB_MODE", "WANDB_PROJECT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "run").mkdir()
+    _, log = open_logs("wandb", tmp_path / "run", 0, {"seed": 3})
+    log.write(4, {"a": 0.5})
+    log.write_video(4, tmp_path / "x.gif")
+    log.close()
+    options, *rest = calls
+    assert (options["mode"], options["project"]) == (mode, "simstate")
+    assert (options["name"], options["config"]) == ("run", {"seed": 3})
+    assert rest == [
+        ({"a": 0.5}, 4), ({"policy": ("film", str(tmp_path / "x.gif"))}, 4), "the end",
+    ]  # fmt: skip
+
+
+def test_a_stop_is_requested_once_and_interrupts_twice():
+    before = signal.getsignal(signal.SIGINT)
+    requests = []
+    with StopRequest(lambda: requests.append(1)) as stop:
+        assert not stop()
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop()
+        os.kill(os.getpid(), signal.SIGTERM)  # which is no interrupt
+        assert len(requests) == 2
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+    with StopRequest() as first:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert first()
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(StopRequest().__enter__()()))
+    thread.start()
+    thread.join()
+    assert seen == [False]
+
+
+def test_the_state_of_the_tasks_repository_is_described(tmp_path):
+    def git(*words):
+        done = subprocess.run(
+            ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c",
+             *words],
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        return done.stdout.strip()
+
+    task = tmp_path / "task.py"
+    source = Path(cartpole_balance.__file__).read_text()
+    task.write_text(source)
+    git("init", "-q")
+    git("add", "task.py")
+    git("commit", "-q", "-m", "One")
+    task.write_text(source + "\n")
+    (tmp_path / "other file").write_text("")
+    found = described_run(RunCfg.for_task(str(task), seed=8))
+    assert found["git"]["commit"] == git("rev-parse", "HEAD")
+    assert found["git"]["changed_files"][0] == "task.py"
+    assert len(found["git"]["changed_files"]) == 2
+    assert found["seed"] == 8
+    digest = hashlib.sha256(task.read_bytes()).hexdigest()
+    assert found["task_file_sha256"] == digest
+    (tmp_path / "run").mkdir()
+    write_run_file(tmp_path / "run", RunCfg.for_task(str(task), seed=8))
+    assert read_run_file(tmp_path / "run").seed == 8
+    task.write_text(source + "\n\n")
+    with pytest.warns(RuntimeWarning, match="has changed"):
+        read_run_file(tmp_path / "run" / "run.json")
+    for text in ("{", "[]", '{"format": "other"}', '{"format": "simstate run 1"}'):
+        (tmp_path / "run" / "run.json").write_text(text)
+        with pytest.raises(InvalidInputError):
+            read_run_file(tmp_path / "run")
+    with pytest.raises(InvalidInputError):
+        read_run_file(tmp_path / "none")
 
 
 def record(folder, rewards, settings=None, task="a", **facts) -> RunRecord:
