@@ -469,6 +469,35 @@ def test_each_world_may_have_its_own_colours(engine):
     assert torch.equal(camera.rgb, before)
 
 
+LAMPS = """<mujoco><visual><headlight active="0"/></visual><worldbody>
+<light name="lamp" type="spot" pos="0.3 0 2" dir="0 0 -1" cutoff="{cutoff}"
+ attenuation="{attenuation}" diffuse="{diffuse}" exponent="{exponent}"/>
+<geom type="plane" size="5 5 .1"/><body><joint/><geom size="0.2" pos="0 0 0.5"/></body>
+</worldbody></mujoco>"""
+
+
+def test_a_light_of_one_world_is_that_of_a_model_compiled_so():
+    eye = CameraCfg(pos=(0, -0.4, 3), look_at=(0, 0, 0), width=32, height=24, fovy=70.0)
+    names = ("cutoff", "attenuation", "diffuse", "exponent")
+    sims = []
+    for values in (
+        ("45", "1 0 0", "1 .8 .9", "10"),
+        ("25", "1 .1 .2", ".2 .9 .4", "4"),
+    ):
+        room = EntityCfg(model=LAMPS.format(**dict(zip(names, values, strict=True))))
+        made = {"entities": {"room": room}, "cameras": {"eye": eye}, "ground": False}
+        sims.append(Simulation(SceneCfg(**made), 2))
+    sim, other = sims
+    before, want = (one.cameras["eye"].rgb[0].int() for one in sims)
+    for name in names:
+        value = getattr(other.model, f"light_{name}")[0]
+        sim.expand(f"light_{name}")[1, 0] = torch.as_tensor(value)
+    found = sim.cameras["eye"].rgb.int()
+    assert torch.equal(found[0], before)
+    assert int((found[1] - want).abs().max()) <= 1
+    assert int((found[1] - before).abs().max()) > 20
+
+
 # In unified states.
 
 

@@ -57,6 +57,25 @@ def test_rows_are_those_of_mujoco(engine: str) -> None:
             assert row["bodies"] == [sim.model.body(b).name for b in bodies]
 
 
+def test_flexible_bodies_have_names_and_no_geom() -> None:
+    cloth = """<mujoco><worldbody><geom name="post" type="box" size=".2 .2 .1"/>
+      <flexcomp name="cloth" type="grid" count="3 3 1" spacing=".1 .1 .1" radius=".02"
+      pos="0 0 .11" dim="2" mass="0.2"><contact selfcollide="none"/></flexcomp>
+      </worldbody></mujoco>"""
+    sim = Simulation(mujoco.MjModel.from_xml_string(cloth), 2)
+    sim.step(5)
+    table, contacts = sim.contact_table([1]), mujoco_at(sim, 1).contact
+    assert len(table) == len(contacts.dist) > 4
+    for names, bodies, geoms, flexes in zip(
+        table.geom_names, table.body_names, contacts.geom, contacts.flex, strict=True
+    ):
+        known = ["post" if g >= 0 else "cloth" for g in geoms]
+        assert list(names) == known
+        assert list(bodies) == ["world" if g >= 0 else "" for g in geoms]
+        assert set(flexes) == {-1, 0}
+    assert table.geom_ids.tolist() == contacts.geom.tolist()
+
+
 def test_sums_are_the_sensors(engine: str) -> None:
     sim = heap(2, engine)
     stir(sim, 5)

@@ -37,17 +37,14 @@ _SHOWN = (
 
 _LOOKS = (
     "geom_dataid", "geom_matid", "geom_size", "geom_rgba", "cam_fovy", "cam_intrinsic",
-    "light_type", "light_castshadow", "light_active", "light_attenuation",
-    "light_cutoff", "light_exponent", "light_ambient", "light_diffuse",
-    "light_specular", "mat_texid", "mat_texuniform", "mat_texrepeat", "mat_emission",
-    "mat_specular", "mat_shininess", "mat_rgba",
+    "light_castshadow", "light_active", "light_attenuation", "light_cutoff",
+    "light_exponent", "light_ambient", "light_diffuse", "light_specular", "mat_texid",
+    "mat_texrepeat", "mat_emission", "mat_specular", "mat_shininess", "mat_rgba",
 )  # fmt: skip
 """The model parameters that a picture depends on, and that may differ by world."""
 
 
-_VARIANTS = {
-    "cam_fovy", "cam_intrinsic", "light_attenuation", "light_type", "light_cutoff",
-}  # fmt: skip
+_VARIANTS = {"cam_fovy", "cam_intrinsic", "light_attenuation"}
 """Parameters whose values the kernel may assume, unless they differ by world."""
 
 
@@ -171,8 +168,6 @@ class _Share:
         )
         if "light_attenuation" in variants:
             self._context.light_attenuation_is_default = False
-        if variants & {"light_type", "light_cutoff"}:
-            self._context.has_spot_lights = True
         self._add_heightfields(model)
         self._may_skip = model.nflex == 0  # their kernels draw all worlds
         self._all = torch.arange(num_envs)
