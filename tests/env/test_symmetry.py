@@ -14,6 +14,7 @@ from simstate.entity.mirror import SignedPermutation
 from simstate.entity.model_mirror import ModelMirror
 from simstate.env import (
     Env,
+    ObservationGroupCfg,
     ObservationTermCfg,
     SceneEntityCfg,
     contract,
@@ -86,6 +87,46 @@ def test_mirrored_worlds_see_and_do_what_the_mirror_shows(task):
             image = symmetry.observations[name](values[0])
             assert values[0].abs().max() > 0.1
             torch.testing.assert_close(values[1], image, rtol=1e-5, atol=2e-6)
+
+
+def test_terms_of_other_tasks_are_mirrored_too():
+    """Of the quadruped: angles as cosines and sines, momenta, sites and contacts."""
+    cfg = quiet_cfg("Quadruped-Velocity")
+    feet = SceneEntityCfg("robot", sensor_names=".*_foot")
+    imu = SceneEntityCfg("robot", site_names="imu")
+    terms = {
+        "angles": (observations.joint_pos_cos_sin, {}),
+        "height": (observations.base_height, {}),
+        "momentum": (observations.momentum, {}),
+        "contacts": (observations.contacts, {"asset_cfg": feet, "threshold": 0.1}),
+        "touch": (observations.sensors, {"asset_cfg": feet}),
+        "here": (observations.site_offset, {"asset_cfg": imu, "target_cfg": imu}),
+        "found": (observations.contact_found, {"sensor_name": "feet"}),
+        "air": (observations.contact_air_time, {"sensor_name": "feet"}),
+        "forces": (observations.contact_force, {"sensor_name": "feet"}),
+        "command": (observations.generated_commands, {"command_name": "velocity"}),
+    }
+    for group in cfg.observations.values():
+        group.terms["phase"].params["period_s"] = 0.48
+    cfg.observations["more"] = ObservationGroupCfg(
+        {
+            name: ObservationTermCfg(function, params=params)
+            for name, (function, params) in terms.items()
+        }
+    )
+    env, _ = mirrored_pair(cfg)
+    symmetry, generator = env.symmetry(), torch.Generator().manual_seed(3)
+    env.sim.data.qpos[:, 2] = 0.25
+    action, touched = torch.zeros(2, env.action_dim), 0
+    for _ in range(25):
+        action[0] = 0.3 * torch.randn(env.action_dim, generator=generator)
+        action[1] = symmetry.action(action[0])
+        seen, *_ = env.step(action)
+        values = seen["more"]
+        image = symmetry.observations["more"](values[0])
+        torch.testing.assert_close(values[1], image, rtol=1e-4, atol=1e-4)
+        touched += int(env.scene["robot"].sensor("FL_foot")[0, 0] > 0.0)
+    assert touched > 0
 
 
 def test_a_symmetric_task_has_an_involution_for_each_group():

@@ -236,12 +236,12 @@ class EnvTerms(EnvWorlds):
         nothing = torch.zeros(len(env_ids), dtype=self.dtype, device=self.device)
         return EndedEpisodes(
             env_ids=env_ids.clone(),
-            length=self._episode_length[env_ids].clone(),
+            length=self._episode_length[env_ids],
             returns=sum(rewards.values(), nothing),
             rewards=rewards,
             metrics=self.metrics.of(env_ids),
             reasons={
-                name: column[env_ids].clone()
+                name: column[env_ids]
                 for name, column in zip(ends.names, ends.reasons.unbind(1), strict=True)
             },
             kinds={kind: ends.ended_by(kind)[env_ids] for kind in END_KINDS},
