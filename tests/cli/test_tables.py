@@ -117,6 +117,22 @@ def test_on_a_terminal_the_table_is_kept_up_to_date():
     assert "half" in out.file.getvalue()
 
 
+def test_a_bar_is_as_long_as_the_share_of_the_work():
+    lengths = []
+    for fraction in (0.25, 0.75):
+        out = PlainConsole(
+            file=io.StringIO(), width=100, force_terminal=True, no_color=True
+        )
+        display = display_on(out)
+        display.update("Work", fraction)
+        display.show()
+        display.close()
+        lengths.append(max(map(len, re.findall("━+", out.file.getvalue())), default=0))
+    quarter, most = lengths
+    assert quarter > 5
+    assert most == pytest.approx(3 * quarter, abs=2)
+
+
 def test_there_is_no_progress_in_a_pipe(capfd):
     with working("Work"), progress_bar("Part") as advance:
         for fraction in (0.1, 1.0):
