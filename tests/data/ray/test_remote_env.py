@@ -13,8 +13,9 @@ from tests.raised import raises
 from tests.tracer import traced
 
 import simstate
-from simstate import InvalidInputError, SimStateError, SnapshotError
+from simstate import InvalidInputError, NativeCfg, SimStateError, SnapshotError
 from simstate.data.ray import RemoteEnv
+from simstate.data.ray.remote_env import alone
 from simstate.env import CurriculumTermCfg, Env, tasks
 from simstate.train.run_cfg import RunCfg
 from simstate.train.training_run import TrainingRun
@@ -78,8 +79,9 @@ def test_a_worker_that_is_lost_while_it_is_saved():
     assert remote.workers.replaced >= 1
 
 
-def test_snapshots_are_those_of_one_env():
-    _, remote, env = both(3)
+@pytest.mark.parametrize("workers", [1, 3])
+def test_snapshots_are_those_of_one_env(workers):
+    _, remote, env = both(workers)
     assert_same_steps(remote, env, 4, 3)
     ours, theirs = remote.snapshot(), env.snapshot()
     assert ours.slots.keys() == theirs.slots.keys()
@@ -193,6 +195,36 @@ def test_what_cannot_go_on_is_said():
     assert "the worker has died" in str(told.value.__cause__)
 
 
+def test_a_worker_may_be_lost_three_times_in_one_call():
+    ray, remote, env = both(2)
+    start, left = ray.start_actor, [2]
+
+    def lost_at_first(kind, make):
+        actor = start(kind, make)
+        actor.is_lost = bool(left[0])
+        left[0] = max(left[0] - 1, 0)
+        return actor
+
+    ray.start_actor = lost_at_first
+    ray.lose(0)
+    assert_same_steps(remote, env, 3, 16)
+    assert remote.workers.replaced == 3
+
+
+def test_worlds_may_be_saved_before_each_step():
+    _, remote, env = both(2, save_every=1)
+    assert_same_steps(remote, env, 3, 17)
+    assert remote.workers.num_unsaved == 1
+    with raises(InvalidInputError, name="save_every"):
+        both(2, save_every=0)
+
+
+def test_a_worker_has_one_thread_unless_the_engine_states_another():
+    assert alone("native") == NativeCfg(num_threads=1)
+    for engine in ("warp", NativeCfg(num_threads=3)):
+        assert alone(engine) is engine
+
+
 def test_a_lost_answer_of_a_worker_that_lives():
     ray, remote, env = both(3)
     assert_same_steps(remote, env, 2, 6)
@@ -297,6 +329,8 @@ def test_the_log_is_that_of_one_env():
             explode(1, 0, 1)
         if k in (5, 13):
             explode(6, 2, 2)
+        if k == 7:
+            explode(3, 1, 1)
         if k == 17:
             saved = remote.snapshot()
             assert torch.equal(
@@ -311,7 +345,7 @@ def test_the_log_is_that_of_one_env():
         for name in theirs.keys() - skip:
             assert ours[name] == pytest.approx(theirs[name], rel=1e-5), (k, name)
         seen.append(theirs.get("Divergence/count"))
-    assert [n for n in seen if n is not None][-1] == 4
+    assert [n for n in seen if n is not None][-1] == 5
     assert seen.count(None) > 5  # steps in which no episode ends
 
 

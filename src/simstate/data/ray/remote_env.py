@@ -238,7 +238,7 @@ class _Worlds:
         return _arrays(flat(seen)), _arrays(rest), log
 
     def lengths(self) -> np.ndarray:
-        return self._env.episode_length_buf.numpy().copy()
+        return self._env.episode_length_buf.numpy()
 
     def set_lengths(self, steps: np.ndarray) -> None:
         self._env.episode_length_buf = torch.as_tensor(steps.copy())

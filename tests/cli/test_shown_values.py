@@ -1,0 +1,164 @@
+"""Values that commands show: the quantities of a model, energies, delays, versions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+
+from simstate import EntityCfg, SceneCfg, Simulation
+from simstate.cli import bench, main, new_task
+from simstate.cli.model_scene import scene_of
+from simstate.cli.run_tables import quantity_table, quantity_values
+from simstate.cli.scheme_study import SchemeStudy
+from simstate.env import tasks
+
+MARKS = """
+<mujoco><worldbody><geom name="g" size="0.1"/><site name="s"/></worldbody></mujoco>
+"""
+ROOT = {"root_link_pos_w", "projected_gravity_b", "heading_w", "root_com_lin_vel_b"}
+
+
+@pytest.mark.parametrize("base", ["free", "fixed", "mocap", "none"])
+def test_the_quantities_that_a_model_has_are_shown(base):
+    """Poses in parts, joints in a table of their own, and nothing that is empty."""
+    models = {
+        "free": "quadruped", "fixed": "cartpole", "mocap": "mocap_target", "none": MARKS
+    }  # fmt: skip
+    cube = EntityCfg(model="cube")
+    sim = Simulation(
+        SceneCfg(entities={"it": EntityCfg(model=models[base]), "cube": cube}), 2
+    )
+    entity = sim.scene["it"]
+    assert entity.index.base == base
+    values = quantity_values(entity, 1)
+    assert (values.keys() >= ROOT) == (base != "none")
+    assert bool(values.keys() & ROOT) == (base != "none")
+    assert {"geom_pos_w", "site_quat_w"} <= values.keys()
+    assert not values.keys() & {"joint_pos", "qfrc_actuator", "root_link_pose_w"}
+    assert ("body_mass" in values) == (base != "none")
+    assert ("actuator_force" in values) == (entity.num_actuators > 0)
+    table = quantity_table(entity, 1)
+    assert list(table.columns[0].cells) == list(values)
+    headers = [column.header for column in table.columns]
+    assert headers == ["quantity", "value", "point", "axes", "unit"]
+    wraps = [column.no_wrap for column in table.columns]
+    assert wraps == [True, False, True, True, True]
+
+
+def energy(sim: Simulation) -> float:
+    """The energy of the first world, by MuJoCo [J]."""
+    data = mujoco.MjData(sim.model)
+    data.qpos[:], data.qvel[:] = sim.data.qpos[0].numpy(), sim.data.qvel[0].numpy()
+    mujoco.mj_forward(sim.model, data)
+    mujoco.mj_energyPos(sim.model, data)
+    mujoco.mj_energyVel(sim.model, data)
+    return float(data.energy.sum())
+
+
+@pytest.mark.parametrize("gravity", [True, False])
+def test_a_change_of_energy_is_split_into_damping_and_the_scheme(gravity):
+    study = SchemeStudy(
+        "cartpole", "euler", None, 0.01, None, gravity, 0.3, 2.0, 5, "native"
+    )
+    parts = study.to_dict()["energy"]
+    assert len(parts) == 2
+    removed, scheme = parts.values()
+    # The same run, by hand.
+    scene = replace(scene_of("cartpole"), ground=False, timestep=0.01)
+    if not gravity:
+        scene = replace(scene, gravity=(0.0, 0.0, 0.0))
+    sim = Simulation(scene, integrator=study.integrator(), seed=5)
+    sim.data.qvel[:] += 2.0 * sim.rng.normal(slice(None), 2)
+    start = energy(sim)
+    sim.step(30)
+    total = energy(sim) - start
+    assert removed + scheme == pytest.approx(total, rel=1e-6)
+    assert removed < -1e-3  # friction takes energy
+    alone = study.scheme_alone.energy
+    assert scheme == pytest.approx(float(alone[-1] - alone[0]), rel=1e-9)
+    table = study.table()
+    assert table.row_count == len(study.scheme_alone.drifts()) + 2 + len(
+        study.scheme_alone.order
+    )
+
+
+def test_a_scheme_without_losses_has_the_entire_change():
+    study = SchemeStudy("cube", "euler", None, None, None, True, 0.1, 1.0, 5, "native")
+    assert list(study.to_dict()["energy"]) == ["the scheme alone"]
+
+
+def test_rates_have_half_of_their_spread_in_percent():
+    assert bench.Rate(1000.0, 500.0, 1500.0).text == "1,000 ± 50 %"
+    assert bench.Rate(50.0, 50.0, 50.0).text == "50 ± 0 %"
+
+
+def test_a_report_names_the_graphics_cards_or_none(monkeypatch):
+    from simstate.cli import report
+
+    def of(names: list[str]) -> str:
+        monkeypatch.setattr("torch.cuda.device_count", lambda: len(names))
+        monkeypatch.setattr("torch.cuda.get_device_name", lambda k: names[k])
+        return report.machine()["gpu"]
+
+    assert of(["a", "b"]) == "a, b"
+    assert of([])
+
+
+ONE = """
+<mujoco><worldbody><body pos="0 0 POS">JOINT<joint name="a" axis="0 1 0"/>
+  <geom size="0.1"/></body></worldbody>
+  <actuator><position joint="a" kp="2" ctrlrange="-1 1"/></actuator></mujoco>
+"""
+
+
+@pytest.mark.parametrize(
+    ("pos", "joint", "low"),
+    [("0", "", False), ("0", "free", False), ("0.5", "free", True)],
+)
+def test_a_new_task_of_one_servo(tmp_path, monkeypatch, pos, joint, low):
+    monkeypatch.chdir(tmp_path)
+    text = ONE.replace("POS", pos)
+    if joint:  # the joint is then that of a second body
+        text = text.replace(
+            "JOINT", '<freejoint/><geom size="0.1"/><body pos="0 0 0.3">'
+        )
+        text = text.replace("</body></worldbody>", "</body></body></worldbody>")
+    Path("one.xml").write_text(text.replace("JOINT", ""))
+    new_task.NewTaskCommand(Path("mine.py"), "one.xml").execute()
+    assert "JointPositionActionCfg(" in Path("mine.py").read_text()
+    cfg = tasks.make_cfg("mine.py")
+    assert ("low" in cfg.terminations) is low
+    assert "joint_pos" in cfg.observations["policy"].terms
+    assert cfg.decimation == 10  # 20 ms of 2 ms
+
+
+def test_a_new_task_needs_a_joint_or_an_actuator(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("ball.xml").write_text(
+        '<mujoco><worldbody><body><freejoint/><geom size="0.1"/></body></worldbody>'
+        "</mujoco>"
+    )
+    assert main(["new-task", "mine.py", "ball.xml"]) == 1
+    assert "neither 1-DoF joints nor actuators" in capsys.readouterr().err
+    assert not Path("mine.py").exists()
+
+
+def test_a_run_is_at_least_one_step_long(capsys):
+    given = ["run", "cartpole", "--envs", "2", "--no-check", "--json", "--seconds"]
+    for seconds, steps in (("0.001", 1), ("0.0124", 2), ("0.0126", 3)):
+        assert main([*given, seconds]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found["steps"], found["finished"]) == (steps, True)
+        assert found["simulated_s"] == pytest.approx(0.005 * steps)
+    task = ["run", "Cartpole-Balance", "--envs", "2", "--json", "--seconds", "0.1"]
+    assert main(task) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["steps"] == 5  # of 20 ms
+    rate = found["world_steps_per_second"] * found["elapsed_s"]
+    assert rate == pytest.approx(5 * 4 * 2)  # of the physics
+    np.testing.assert_allclose(found["world"], 0)
