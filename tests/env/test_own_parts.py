@@ -77,8 +77,8 @@ class Height(Command):
     def offset(self) -> Tensor:
         return self.command - self.entity.data.root_link_pos_w[:, 2:]
 
-    def _draw(self, env_ids: Tensor) -> None:
-        self.command[env_ids] = self._uniform(env_ids, (0.4, 0.7))
+    def sample(self, env_ids: Tensor) -> None:
+        self.command[env_ids] = self.uniform(env_ids, (0.4, 0.7))
 
 
 class SlowVelocity:
@@ -164,7 +164,7 @@ def failing(base: type, method: str) -> type:
     [
         ("action", "apply"),
         ("action", "reset"),
-        ("command", "_draw"),
+        ("command", "sample"),
         ("command", "reset"),
     ],
 )

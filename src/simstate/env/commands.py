@@ -56,8 +56,9 @@ class CommandCfg(ABC):
 class Command(ABC):
     """The current goal of each world, drawn at reset and again after a random time.
 
-    A subclass has `names`, `offset` and `_draw(env_ids)`, which writes the rows of
-    `command` of these worlds. Its `__init__` calls that of Command.
+    A subclass defines `names`, `offset` and `sample(env_ids)`, which writes the rows of
+    `command` of these worlds, for example by `uniform`; and `follow`, if the command
+    depends on the state. Its `__init__` calls that of Command.
     """
 
     names: tuple[str, ...]
@@ -82,14 +83,14 @@ class Command(ABC):
         self.entity = env.scene[cfg.asset_name]
         self._resampling_time_s = cfg.resampling_time_s
         self._place = f"env/command/{name}"
-        self.command = self._memory("command", (len(self.names),))
+        self.command = self.memory("command", (len(self.names),))
         """The current command, by `names`; float32, shape (num_envs, columns)."""
-        self.time_left = self._memory("time_left")
+        self.time_left = self.memory("time_left")
         """Time until the next draw [s]; shape (num_envs,)."""
-        self.error_sum = self._memory("error_sum", reset=0.0)
+        self.error_sum = self.memory("error_sum", reset=0.0)
         """The error, summed over the steps of the episode; shape (num_envs,)."""
 
-    def _memory(
+    def memory(
         self,
         name: str,
         shape: tuple[int, ...] = (),
@@ -121,9 +122,9 @@ class Command(ABC):
 
     def draw(self, env_ids: Tensor) -> None:
         """Redraw the command of these worlds."""
-        self.time_left[env_ids] = self._uniform(env_ids, self._resampling_time_s)[:, 0]
-        self._draw(env_ids)
-        self._follow(env_ids)
+        self.time_left[env_ids] = self.uniform(env_ids, self._resampling_time_s)[:, 0]
+        self.sample(env_ids)
+        self.follow(env_ids)
 
     def reset(self, env_ids: Tensor) -> None:
         """Start an episode in these worlds."""
@@ -146,17 +147,17 @@ class Command(ABC):
         """Redraw the command in worlds that are due, and update it in all."""
         if due.numel():
             self.draw(due)
-        self._follow(slice(None))
+        self.follow(slice(None))
 
     @abstractmethod
-    def _draw(self, env_ids: Tensor) -> None:
+    def sample(self, env_ids: Tensor) -> None:
         """Draw the command of these worlds."""
 
-    def _follow(self, rows: Index) -> None:
+    def follow(self, rows: Index) -> None:
         """Update the parts that depend on the robot's state in these worlds."""
         del rows  # subclasses use it
 
-    def _uniform(self, env_ids: Tensor, *spans: Range) -> Tensor:
+    def uniform(self, env_ids: Tensor, *spans: Range) -> Tensor:
         """Draw from each range for these worlds, float32; shape (n, ranges)."""
         low, high = torch.tensor(
             spans, dtype=torch.float64, device=env_ids.device
@@ -207,10 +208,10 @@ class VelocityCommand(Command):
         number(f"heading_stiffness of command term {name!r}", cfg.heading_stiffness)
         super().__init__(name, cfg, env)
         self.cfg = cfg
-        self.heading = self._memory("heading")
+        self.heading = self.memory("heading")
         """The heading to turn to, if one is followed [rad]; (num_envs,)."""
-        self.follows_heading = self._memory("follows_heading", dtype=torch.bool)
-        self.is_standing = self._memory("is_standing", dtype=torch.bool)
+        self.follows_heading = self.memory("follows_heading", dtype=torch.bool)
+        self.is_standing = self.memory("is_standing", dtype=torch.bool)
         """True where all velocities are zero; (num_envs,)."""
         self._ranges: dict[str, Tensor] = {}
         for axis, one in zip(self.names, self.contracts, strict=True):
@@ -252,12 +253,13 @@ class VelocityCommand(Command):
         """
         return self.command[:, :2] - self.entity.data.root_link_lin_vel_b[:, :2]
 
-    def _draw(self, env_ids: Tensor) -> None:
+    def sample(self, env_ids: Tensor) -> None:
+        """Draw velocities; some worlds stand, follow a heading or go straight."""
         cfg = self.cfg
         chance = (0.0, 1.0)
         velocity = (self.range(axis) for axis in self.names)
         spans = (*velocity, chance, cfg.heading or chance, chance)
-        drawn = self._uniform(env_ids, *spans)
+        drawn = self.uniform(env_ids, *spans)
         self.command[env_ids] = drawn[:, :3]
         self.is_standing[env_ids] = drawn[:, 3] < cfg.standing_share
         if cfg.heading is not None:
@@ -268,14 +270,15 @@ class VelocityCommand(Command):
 
     def _straighten(self, env_ids: Tensor) -> None:
         """Give a fraction of these worlds only a forward velocity, without heading."""
-        chance = self._uniform(env_ids, (0.0, 1.0))
+        chance = self.uniform(env_ids, (0.0, 1.0))
         straight = chance < self.cfg.forward_share
         drawn = self.command[env_ids]
         ahead = torch.cat([drawn[:, :1].abs(), torch.zeros_like(drawn[:, 1:])], dim=1)
         self.command[env_ids] = torch.where(straight, ahead, drawn)
         self.follows_heading[env_ids] &= ~straight[:, 0]
 
-    def _follow(self, rows: Index) -> None:
+    def follow(self, rows: Index) -> None:
+        """Turn worlds that follow a heading; zero the command of those that stand."""
         xp, command = self.env.xp, self.command[rows]
         if self.cfg.heading is not None:
             now = xp.asarray(self.entity.data.heading_w[rows], dtype=xp.float32)
@@ -329,7 +332,8 @@ class AttitudeCommand(Command):
         left = quaternion.multiply(now, self.command.to(now.dtype))
         return quaternion.to_rotation_vector(left)
 
-    def _draw(self, env_ids: Tensor) -> None:
+    def sample(self, env_ids: Tensor) -> None:
+        """Draw attitudes, rotated from the default one about an axis."""
         if self.cfg.axis is None:
             axis = self.env.rng.normal(env_ids, 3)
         else:
@@ -380,8 +384,9 @@ class HeadingCommand(Command):
         """Return the same sign."""
         return self.mirror(symmetry)
 
-    def _draw(self, env_ids: Tensor) -> None:
-        self.command[env_ids] = self._uniform(env_ids, self.cfg.heading)
+    def sample(self, env_ids: Tensor) -> None:
+        """Draw headings."""
+        self.command[env_ids] = self.uniform(env_ids, self.cfg.heading)
 
 
 def wrapped(angle: Tensor) -> Tensor:

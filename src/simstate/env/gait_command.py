@@ -61,9 +61,9 @@ class GaitCommand(Command):
         self.contracts = (PURE._replace(unit="Hz"), *(len(self.names) - 1) * [PURE])
         super().__init__(name, cfg, env)
         self.cfg = cfg
-        self.clock = self._memory("clock")
+        self.clock = self.memory("clock")
         """Elapsed fraction of the current stride, in [0, 1); (num_envs,)."""
-        self.gait = self._memory("gait", dtype=torch.int64)
+        self.gait = self.memory("gait", dtype=torch.int64)
         """Index of the commanded gait; (num_envs,)."""
         self._ahead = torch.tensor(
             list(cfg.gaits.values()), dtype=torch.float32, device=env.device
@@ -93,19 +93,21 @@ class GaitCommand(Command):
         self.clock[:] = (self.clock + self.command[:, 0] * dt) % 1.0
         return super().due(dt)
 
-    def _draw(self, env_ids: Tensor) -> None:
+    def sample(self, env_ids: Tensor) -> None:
+        """Draw stride frequencies, duty factors and gaits."""
         count = len(self.cfg.gaits)
         spans = (self.cfg.frequency, self.cfg.duty, (0.0, count))
-        drawn = self._uniform(env_ids, *spans)
+        drawn = self.uniform(env_ids, *spans)
         self.command[env_ids, :2] = drawn[:, :2]
         self.gait[env_ids] = drawn[:, 2].to(torch.int64).clamp(max=count - 1)
 
     def reset(self, env_ids: Tensor) -> None:
         """Start an episode in these worlds, at a random time of a stride."""
-        self.clock[env_ids] = self._uniform(env_ids, (0.0, 1.0))[:, 0]
+        self.clock[env_ids] = self.uniform(env_ids, (0.0, 1.0))[:, 0]
         super().reset(env_ids)
 
-    def _follow(self, rows: object) -> None:
+    def follow(self, rows: object) -> None:
+        """Write sine and cosine of the phase of each foot, in all worlds."""
         del rows  # the clock runs in all worlds
         xp, angle = self.env.xp, 2.0 * math.pi * self.phase
         self.command[:, 2:] = xp.concatenate([xp.sin(angle), xp.cos(angle)], 1)

@@ -135,9 +135,9 @@ class MotionCommand(Command):
             entity.find_bodies(root if cfg.anchor is None else cfg.anchor),
         )
         self._joints = torch.tensor(self.reference.joints, device=env.device)
-        self.clip = self._memory("clip", dtype=torch.int64)
+        self.clip = self.memory("clip", dtype=torch.int64)
         """The motion that each world has, as an index into `file`; (num_envs,)."""
-        self.time = self._memory("time", dtype=torch.float64)
+        self.time = self.memory("time", dtype=torch.float64)
         """Time of each world in its motion [s]; (num_envs,)."""
         self.starts = MotionStarts(
             self.reference.duration, cfg, worlds_of(env.sim).ledger, self._place
@@ -146,8 +146,8 @@ class MotionCommand(Command):
         self._last: tuple[Tensor, Tensor] | None = None
         """Motion and time at the end of the last step, before any redraw."""
         if cfg.sampling == "adaptive":
-            clip = self._memory("last_clip", dtype=torch.int64)
-            self._last = clip, self._memory("last_time", dtype=torch.float64)
+            clip = self.memory("last_clip", dtype=torch.int64)
+            self._last = clip, self.memory("last_time", dtype=torch.float64)
 
     @property
     def ended(self) -> Tensor:
@@ -253,7 +253,7 @@ class MotionCommand(Command):
             failed = self.env.ends.ended_by("failure")[env_ids]
             self.starts.record(clip[env_ids], time[env_ids], failed)
 
-    def _draw(self, env_ids: Tensor) -> None:
+    def sample(self, env_ids: Tensor) -> None:
         """Draw a motion and a time for these worlds, and write the entity's state."""
         draws = self.env.rng.uniform(env_ids, 1)[:, 0]
         self.clip[env_ids], self.time[env_ids] = self.starts.at(draws)
@@ -284,7 +284,8 @@ class MotionCommand(Command):
             joint_pos, frames.joint_vel, self._joints, env_ids
         )
 
-    def _follow(self, rows: Index) -> None:
+    def follow(self, rows: Index) -> None:
+        """Read the clips at the current times of these worlds."""
         frames = self._frames_at(rows)
         asked = torch.cat([frames.joint_pos, frames.joint_vel], dim=1)
         self.command[rows] = asked.to(torch.float32)

@@ -59,8 +59,9 @@ class PointCommand(Command):
         """Vector from the site to the point, world axes [m]; shape (num_envs, 3)."""
         return self.command - self.entity.data.site_pos_w[:, self.site]
 
-    def _draw(self, env_ids: Tensor) -> None:
-        self.command[env_ids] = self._uniform(
+    def sample(self, env_ids: Tensor) -> None:
+        """Draw points."""
+        self.command[env_ids] = self.uniform(
             env_ids, self.cfg.x, self.cfg.y, self.cfg.z
         )
 
@@ -146,10 +147,11 @@ class PoseCommand(Command):
         """Return the remaining angle [rad]; shape (num_envs,)."""
         return norm(self.turn)[:, 0]
 
-    def _draw(self, env_ids: Tensor) -> None:
+    def sample(self, env_ids: Tensor) -> None:
+        """Draw poses."""
         cfg = self.cfg
         spans = (cfg.x, cfg.y, cfg.z, cfg.roll, cfg.pitch, cfg.yaw)
-        drawn = self._uniform(env_ids, *spans)
+        drawn = self.uniform(env_ids, *spans)
         pose = torch.cat(
             [drawn[:, :3], euler.to_quaternion(drawn[:, 3:], "izyx")], dim=1
         )
