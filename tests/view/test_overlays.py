@@ -288,6 +288,18 @@ def test_tendons_go_from_site_to_site(sim: Simulation, truth: tuple[Any, Any]) -
     np.testing.assert_allclose(cord.points, ends, atol=1e-12)
 
 
+def test_tendons_without_a_path_are_not_drawn() -> None:
+    text = ROBOT.replace(
+        "</tendon>",
+        '<fixed name="sum"><joint joint="shoulder" coef="1"/></fixed></tendon>',
+    )
+    sim = Simulation(SceneCfg(entities={"robot": EntityCfg(model=text)}), 3)
+    (cord,) = shapes(sim, "tendons", Path)
+    assert "robot/cord" in cord.text
+    length = float(sim.data.ten_length[WORLD, sim.model.tendon("robot/cord").id])
+    assert f"{length:.4g} m long" in cord.text
+
+
 def test_inertia_boxes_are_of_this_world(
     sim: Simulation, truth: tuple[Any, Any]
 ) -> None:

@@ -16,11 +16,15 @@ from simstate import InvalidInputError, Simulation
 from simstate.base.errors import SimStateError
 from simstate.view.companion import FAR, HEAT, NEAR, heat
 from simstate.view.course import Course, Input
+from simstate.view.divergence_marks import DivergenceMarks, place_of_element
+from simstate.view.mouse_drag import on_body
+from simstate.view.one_world import OneWorld
 from simstate.view.panel import Panel
 from simstate.view.plot_sources import Source, sources_of
 from simstate.view.plots import MOST_CURVES, MOST_OF_HISTORY, MOST_SAMPLES, Plot
 from simstate.view.recorded_timeline import Mark, RecordedTimeline
 from simstate.view.session import Session
+from simstate.view.shapes import Label, Point
 from simstate.view.timeline_controls import MOST_LISTED, MOST_MARKS, TimelineControls
 from simstate.view.viewer_actions import Acting, parse_numbers, writable_quantities
 
@@ -270,6 +274,16 @@ def test_a_plot_keeps_samples_of_one_world_as_time_goes_on() -> None:
     assert plot.curves == []
 
 
+def test_a_source_that_cannot_be_read_says_why() -> None:
+    def unread() -> torch.Tensor:
+        raise SimStateError("It was never written.")
+
+    plot, _ = plot_of(Source("m", "about it", ("a",), unread))
+    plot.sample(0, 0.0)
+    assert plot.about.content == "It was never written."
+    assert plot.data.shape == (0, 2)
+
+
 def test_a_plot_of_many_components_says_how_many_are_left_out() -> None:
     source, _ = source_of(MOST_CURVES + 3)
     plot, _ = plot_of(source)
@@ -466,6 +480,53 @@ def test_positions_and_inputs_have_the_ranges_of_the_model() -> None:
 def of_bodies(body: str) -> Simulation:
     text = f"<mujoco><worldbody>{body}</worldbody></mujoco>"
     return Simulation(mujoco.MjModel.from_xml_string(text))
+
+
+def test_places_of_elements_are_those_of_their_joints_and_bodies() -> None:
+    sim = make_sim(2)
+    seen = OneWorld(sim, sim.rays, 1, 0.5)
+    anchors, coms = host(sim.data.xanchor[1]), host(sim.data.xipos[1])
+    root, shoulder, wrist = (
+        sim.model.joint(f"robot/{name}").id for name in ("root", "shoulder", "wrist")
+    )
+    for element, wanted in (
+        ("qpos[0]", anchors[root]), ("qpos[6]", anchors[root]),
+        ("qpos[7] (robot/shoulder)", anchors[shoulder]), ("qpos[8]", anchors[wrist]),
+        ("qvel[5]", anchors[root]), ("qacc[6]", anchors[shoulder]),
+        ("qfrc_applied[7]", anchors[wrist]), ("ctrl[0]", anchors[shoulder]),
+        ("ctrl[1]", anchors[wrist]), ("xfrc_applied[11]", coms[1]),
+        ("xfrc_applied[12]", coms[2]),
+    ):  # fmt: skip
+        place = place_of_element(seen, element)
+        assert place is not None
+        np.testing.assert_allclose(place, wanted, err_msg=element)
+    for element in ("act[0]", "everything", "time"):
+        assert place_of_element(seen, element) is None
+    marks = DivergenceMarks()
+    marks.elements = {1: "qvel[6] of robot (robot/shoulder) is NaN", 0: "act[0] is NaN"}
+    ball, label = marks.shapes(seen)
+    assert isinstance(ball, Point)
+    assert isinstance(label, Label)
+    assert label.text == "✖ qvel[6], robot/shoulder"
+    assert ball.radius == pytest.approx(0.04)
+    assert marks.shapes(OneWorld(sim, sim.rays, 0, 0.5)) == []
+    marks.elements[1] = "qvel[6] is NaN"
+    _, label = marks.shapes(seen)
+    assert isinstance(label, Label)
+    assert label.text == "✖ qvel[6]"
+    marks.forget([0, 5])
+    assert list(marks.elements) == [1]
+    marks.forget()
+    assert marks.elements == {}
+
+
+def test_bodies_without_geoms_have_points_and_labels_where_they_are() -> None:
+    sim = of_bodies(
+        '<body><joint/><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/></body>'
+    )
+    seen, place = OneWorld(sim, {}, 0, 0.5), np.array([3.0, -2.0, 1.0])
+    assert on_body(seen, 1, place) is place
+    assert seen.outside(place) is place
 
 
 def test_colours_of_distances_are_logarithmic() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import mujoco
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from tests.inside import (
     actions_of,
     draw_now,
@@ -404,6 +407,32 @@ def test_a_script_that_is_held_shows_what_clients_ask_for(
         viewer.sync()
         assert clock.now - begin == pytest.approx(1.0)
         assert abs(len(shown) - frames) <= 1
+
+
+def test_a_picture_of_the_page_is_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    sim, sent = make_sim(1), []
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 255, (12, 20, 3), dtype=np.uint8)
+    camera = SimpleNamespace(image_height=12, image_width=20)
+    asked = []
+    client = SimpleNamespace(
+        camera=camera, send_file_download=lambda *file: sent.append(file),
+        get_render=lambda *size, timeout: asked.append(size) or pixels,
+    )  # fmt: skip
+    with sim.view(port=0, playing=False) as viewer:
+        monkeypatch.setattr(viewer.picture, "is_seen_by", lambda _: True)
+        actions_of(viewer).save_picture(client)
+        run_until(viewer, lambda: sent, "the download")
+        actions_of(viewer).lay_over(True)
+        assert viewer.picture.over
+        actions_of(viewer).start_demonstration()
+        monkeypatch.setattr(viewer.picture, "is_seen_by", lambda _: False)
+        actions_of(viewer).stop_demonstration(client)
+        assert "No demonstration was saved" in viewer.session.problem
+    assert asked == [(12, 20)]
+    ((name, content),) = sent
+    assert name == "picture.png"
+    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(content))), pixels)
 
 
 def test_a_snapshot_is_downloaded(tmp_path) -> None:  # type: ignore[no-untyped-def]
