@@ -9,13 +9,15 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
+import torch
 
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.cli import bench, main, new_task
-from simstate.cli.model_scene import scene_of
+from simstate.cli.model_scene import disturb, moving_worlds, scene_of
 from simstate.cli.run_tables import quantity_table, quantity_values
 from simstate.cli.scheme_study import SchemeStudy
 from simstate.env import tasks
+from simstate.state import Snapshot
 
 MARKS = """
 <mujoco><worldbody><geom name="g" size="0.1"/><site name="s"/></worldbody></mujoco>
@@ -162,3 +164,31 @@ def test_a_run_is_at_least_one_step_long(capsys):
     rate = found["world_steps_per_second"] * found["elapsed_s"]
     assert rate == pytest.approx(5 * 4 * 2)  # of the physics
     np.testing.assert_allclose(found["world"], 0)
+
+
+def test_worlds_of_a_run_start_as_stated(tmp_path):
+    """By default 256, each with velocities of deviation 0.1; from a snapshot, as it."""
+    first, second, third = (tmp_path / f"{name}.npz" for name in "abc")
+    given = ["run", "cartpole", "--no-check", "--seconds", "0.005", "--seed", "3"]
+    assert main([*given, "--save", str(first)]) == 0
+    sim = moving_worlds(scene_of("cartpole"), 256, "native", "cpu", 0.1, 3)
+    sim.step()
+    kept = Snapshot.load(first)
+    assert torch.equal(kept.slots["qvel"], sim.data.qvel)
+    assert main([*given, "--snapshot", str(first), "--save", str(second)]) == 0
+    sim.step()
+    assert torch.equal(Snapshot.load(second).slots["qvel"], sim.data.qvel)
+    sim.restore(kept)
+    disturb(sim, 0.5, 3)
+    sim.step()
+    noise = ["--noise", "0.5"]
+    assert main([*given, *noise, "--snapshot", str(first), "--save", str(third)]) == 0
+    assert torch.equal(Snapshot.load(third).slots["qvel"], sim.data.qvel)
+
+
+@pytest.mark.parametrize("world", ["-1", "2"])
+def test_the_world_that_is_shown_is_one_of_them(world, capsys):
+    given = ["run", "cartpole", "--envs", "2", "--seconds", "0.005", "--no-check"]
+    assert main([*given, "--world", world]) == 1
+    assert "--world must be in [0, 2)" in capsys.readouterr().err
+    assert main([*given, "--world", "1"]) == 0

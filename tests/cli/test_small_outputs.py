@@ -216,6 +216,17 @@ def test_options_of_the_viewer(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     assert main(["view", "arm", "--seconds", "0"]) == 1
 
 
+def test_ctrl_c_ends_the_viewer_without_an_error(monkeypatch) -> None:
+    def interrupted(self: FakeViewer, seconds: float | None) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("simstate.view.viewer.Viewer", FakeViewer)
+    monkeypatch.setattr(FakeViewer, "run", interrupted)
+    assert main(["view", "cartpole"]) == 0
+    assert main(["view", "cartpole", "--compare", "native"]) == 0
+    assert FakeViewer.made[-1]["reload"] is None  # the other one has no file
+
+
 def test_a_run_prints_tables_only_if_all_is_requested(capsys) -> None:
     given = ["run", "arm", "--envs", "2", "--seconds", "0.05", "--no-check"]
     assert main(given) == 0

@@ -295,6 +295,21 @@ def test_workers_end_if_the_first_call_of_them_fails():
     assert [actor.is_killed for actor in cluster.ray.started] == [True] * 3
 
 
+def test_workers_end_if_one_of_them_does_not_start():
+    cluster = ClusterHere(3)
+    start = cluster.ray.start_actor
+
+    def fails(kind, make):
+        if len(cluster.ray.started) == 2:
+            raise MemoryError
+        return start(kind, make)
+
+    cluster.ray.start_actor = fails
+    with pytest.raises(MemoryError):
+        RemoteEnv(cluster, cfg(), 7)
+    assert [actor.is_killed for actor in cluster.ray.started] == [True] * 2
+
+
 def test_workers_of_this_process_leave_its_threads():
     torch.set_num_threads(3)
     with same_threads():
