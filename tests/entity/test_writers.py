@@ -19,6 +19,7 @@ from simstate import (
     Entity,
     EntityCfg,
     EntityData,
+    InitialStateCfg,
     InvalidInputError,
     PositionActuatorCfg,
     SceneCfg,
@@ -396,6 +397,31 @@ def test_the_default_state_is_where_a_reset_ends(model: str) -> None:
     assert torch.equal(data.joint_vel[1], data.default_joint_vel[1])
     pose = data.default_root_state[1, :7]
     torch.testing.assert_close(data.root_link_pose_w[1], pose, rtol=0, atol=1e-14)
+
+
+def test_a_reset_gives_the_configured_velocities_again() -> None:
+    start = InitialStateCfg(
+        pos=(1.0, 2.0, 3.0), rot=(0.5, 0.1, -0.7, 0.5), lin_vel=(1.0, -2.0, 0.5),
+        ang_vel=(0.3, 0.8, -1.1),
+    )  # fmt: skip
+    sim = Simulation(
+        SceneCfg(entities={"it": EntityCfg(model="cube", init_state=start)}), 2
+    )
+    sim.step(3)
+    sim.reset()
+    data = sim.scene["it"].data
+    want = torch.tensor([[*start.lin_vel, *start.ang_vel]] * 2, dtype=sim.dtype)
+    torch.testing.assert_close(data.root_link_vel_w, want)
+    torch.testing.assert_close(data.default_root_state[:, 7:], want)
+
+
+@pytest.mark.parametrize("name", ["joint_names", "num_joints", "find_joints"])
+def test_the_elements_of_an_entity_cannot_be_assigned(mixed, name: str) -> None:
+    robot = mixed.scene["robot"]
+    before = robot.joint_names
+    with pytest.raises(AttributeError, match=name):
+        setattr(robot, name, ())
+    assert robot.joint_names == before != ()
 
 
 def test_a_changed_default_is_that_of_its_world() -> None:
