@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+
 import mujoco
 import pytest
 from tests.inside import set_install_folder, set_installed, set_state_component
@@ -112,6 +114,29 @@ def test_the_command_line_reports_a_rejected_version(monkeypatch, capsys):
     captured = capsys.readouterr()
     assert "MuJoCo 4.0.0" in captured.out
     assert "Cholesky" in captured.err
+
+
+@pytest.mark.parametrize("case", ["sound", "damaged"])
+def test_a_mujoco_that_cannot_be_imported_is_reported(
+    install, monkeypatch, capsys, case
+):
+    """With its own error, unless the installation is known to be damaged."""
+    load = builtins.__import__
+
+    def failing(name, *args):
+        if name == "mujoco":
+            raise ImportError("libmujoco.so: cannot open")
+        return load(name, *args)
+
+    if case == "damaged":
+        install("3.17.0", "4.0.0", ["3.17.0", "4.0.0"])
+    monkeypatch.setattr(builtins, "__import__", failing)
+    assert main(["--version"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out.rstrip().endswith("rejected")
+    error = captured.err.replace("\n", " ")
+    assert REPAIR in error
+    assert ("cannot open" in error) is (case == "sound")
 
 
 def test_the_command_line_names_the_cause_of_an_import_error(
