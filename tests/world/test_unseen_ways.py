@@ -153,6 +153,43 @@ def test_a_force_model_does_not_reset_worlds(call, scheme):
     assert float(sim.time) == 0.0
 
 
+NEXT_CALLS = {
+    "state": lambda sim: sim.state,
+    "time": lambda sim: sim.time,
+    "expand": lambda sim: sim.expand("body_mass"),
+    "write_parameter": lambda sim: sim.write_parameter("body_mass", [[2.0]], [1]),
+    "set_const": lambda sim: sim.set_const([1]),
+    "set_const of none": lambda sim: sim.set_const([]),
+    "keep_evaluated": lambda sim: sim.keep_evaluated("qacc"),
+    "write_field": lambda sim: sim.write_field("ctrl", torch.zeros(2, 0)),
+    "write_variant": lambda sim: sim.write_variant(sim.model),
+    "numpy_rng": lambda sim: sim.numpy_rng,
+    "contact_table": lambda sim: sim.contact_table(),
+    "relative": lambda sim: sim.relative("cube/cube"),
+    "mass_matrix": lambda sim: sim.dynamics.mass_matrix,
+    "forward": lambda sim: sim.forward(),
+    "reset of none": lambda sim: sim.reset([]),
+    "snapshot": lambda sim: sim.snapshot(),
+}
+
+
+@pytest.mark.parametrize("call", NEXT_CALLS)
+def test_any_call_finishes_a_rollback_that_did_not_complete(call):
+    sim = falling()
+    before, ledger = sim.data.qpos.clone(), ledger_of(sim)
+
+    def change():
+        sim.data.qpos[:, 2] += 1.0
+        raise ValueError("the call failed")
+
+    with failing_undo(KeyboardInterrupt), pytest.raises(ValueError, match="failed"):
+        ledger.run("sim", "a call", change)
+    assert ledger.open
+    NEXT_CALLS[call](sim)
+    assert not ledger.open
+    assert torch.equal(sim.data.qpos, before)
+
+
 def test_a_snapshot_waits_for_an_undo_that_was_itself_interrupted():
     is_due = []
 
