@@ -487,6 +487,26 @@ def test_a_file_that_was_cut_in_its_model_is_not_called_altered(small_file, tmp_
     assert "was cut off" in str(caught.value)
 
 
+def test_a_complete_file_without_its_model_is_called_altered(small_file, tmp_path):
+    """One that was cut off right before the model is not."""
+    whole, copy = small_file.read_bytes(), tmp_path / "other.simrec"
+    at, starts = 8, []
+    while at + 9 <= len(whole) - 8:
+        starts.append(at)
+        at += 9 + int.from_bytes(whole[at + 1 : at + 9], "little")
+    model = next(
+        k for k, at in enumerate(starts) if b"model.mjb" in whole[at : at + 50]
+    )
+    for content, word in (
+        (whole[: starts[model]] + whole[starts[model + 1] :], "altered"),
+        (whole[: starts[model]], "cut off"),
+    ):
+        copy.write_bytes(content)
+        with raises(RecordingError, name=str(copy)) as caught, Recording(copy) as found:
+            found.model()
+        assert f"was {word}" in str(caught.value)
+
+
 def test_a_file_cut_at_the_end_of_a_block_holds_that_block(small_file, tmp_path):
     """One byte less, and the block is lost."""
     whole, wanted = small_file.read_bytes(), Recording(small_file)

@@ -132,7 +132,8 @@ class ContainerReader:
                 break
             yield RecordPlace(kind, at + 9, length)
             at += 9 + length
-        self._is_cut = at < size
+        self._file.seek(size - len(MAGIC))
+        self._is_cut = self._file.read() != MAGIC  # which ends a complete file
 
     def _attachment(self, place: RecordPlace) -> tuple[str, bytes]:
         data = self._data(place)
