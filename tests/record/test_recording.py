@@ -138,6 +138,11 @@ def test_chosen_worlds_are_found_in_the_columns(make_sim, tmp_path):
                 found.places(worlds)
         with raises(InvalidInputError, name="worlds[1]"):
             found.places([3, 1.0])
+        for mask in (torch.ones(1, dtype=torch.bool), np.array([True]), [True]):
+            with raises(InvalidInputError, name="worlds[0]"):  # not world 1
+                found.places(mask)
+        with raises(InvalidInputError, name="world"):
+            found.to_pandas(1.0)
         with raises(InvalidInputError, name="world", worlds=[2]):
             found.places([3, 2])
         found.plot(tmp_path / "a.png", worlds=torch.tensor([4, 3]))

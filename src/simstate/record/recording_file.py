@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from importlib import import_module
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -223,8 +222,8 @@ class Recording(Closing):
         Columns are `name` or `name[k]`; units are in `attrs["units"]`. The index is
         the time, and for all worlds the world and the time.
         """
-        places = self.places(None if world is None else [world])
-        return table_of(self, places, world is None)
+        chosen = None if world is None else [whole_number("world", world, 0)]
+        return table_of(self, self.places(chosen), world is None)
 
     def plot(
         self,
@@ -331,7 +330,10 @@ class Recording(Closing):
         """
         chosen = self.worlds[:most]
         if worlds is not None:
-            chosen = [int(world) for world in all_of("worlds", worlds, Integral)]
+            given = all_of("worlds", worlds, object)
+            chosen = [
+                whole_number(f"worlds[{k}]", one, 0) for k, one in enumerate(given)
+            ]
         places = {world: self.place(world) for world in chosen}
         if not places or len(places) < len(chosen):
             raise InvalidInputError(
