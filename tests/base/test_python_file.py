@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 
 import pytest
 from tests.raised import raises
 
 from simstate import InvalidInputError
-from simstate.base.python_file import run_file
+from simstate.base.python_file import file_modules, run_file
 
 pytestmark = pytest.mark.fast
 
@@ -61,3 +62,17 @@ def test_a_file_that_fails_is_no_module(folder):
     file.write_bytes(b"x = \x001")
     with raises(InvalidInputError, file="bad.py"):
         run_file(file)
+
+
+def test_a_change_that_fails_leaves_the_module_as_it_was(folder):
+    """Its functions can still be pickled, which looks their module up."""
+    file = folder / "own.py"
+    file.write_text("def add(x):\n    return x + 2\n")
+    module = run_file(file)
+    file.write_text("def add(x):\n    return x + 3\n1 / 0\n")
+    with pytest.raises(ZeroDivisionError):
+        run_file(file)
+    assert pickle.loads(pickle.dumps(module.add)) is module.add
+    assert all(sys.modules[one.__name__] is one for one in file_modules())
+    file.write_text("def add(x):\n    return x + 4\n")
+    assert run_file(file).add(1) == 5

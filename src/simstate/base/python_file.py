@@ -55,6 +55,8 @@ def run_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
+        if known is not None:
+            sys.modules[name] = known[1]  # where pickle looks for its functions
         raise
     _loaded[file] = (stamp, module)
     return module
