@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import torch
+from tests.raised import raises
 
 from simstate.base.errors import SimStateError
 from simstate.env.train_cfg import TrainCfg
@@ -59,6 +62,16 @@ def test_values_that_are_rejected(name):
         cfg = TrainCfg(**{name: value})
         with pytest.raises((SimStateError, TypeError)):
             cfg.check()
+
+
+@pytest.mark.parametrize(
+    "name", ["hidden_sizes", "critic_hidden_sizes", "conv_channels", "conv_strides"]
+)
+def test_sizes_are_tuples_or_lists_which_json_has(name):
+    for sizes in (np.array([4, 4]), torch.tensor([4, 4])):
+        with raises(SimStateError, name=name):
+            TrainCfg(**{name: sizes}).check()
+    TrainCfg(**{name: [4, 4]}).check()
 
 
 EXCLUDED = (

@@ -145,7 +145,7 @@ class TrainCfg:
         whole_number("rnn_size", self.rnn_size, 1, 2**12)
         whole_number("rnn_layers", self.rnn_layers, 1, 16)
         for name in ("conv_channels", "conv_kernels", "conv_strides"):
-            sizes = all_of(name, getattr(self, name), int)
+            sizes = _sizes(name, getattr(self, name))
             if len(sizes) != len(self.conv_channels):
                 raise InvalidInputError(
                     f"{name} has {len(sizes)} values for {len(self.conv_channels)} "
@@ -227,9 +227,14 @@ class TrainCfg:
             )
 
 
-def _check_sizes(name: str, sizes: tuple[int, ...]) -> None:
+def _sizes(name: str, sizes: object) -> list[int]:
+    """Return sizes, which a run's file must be able to hold: no arrays."""
+    return all_of(name, instance_of(name, sizes, tuple | list), int)
+
+
+def _check_sizes(name: str, sizes: object) -> None:
     """Raise unless these are the units of one hidden layer or more."""
-    found = all_of(name, sizes, int)
+    found = _sizes(name, sizes)
     if not found:
         raise InvalidInputError(f"{name} must name one layer or more.", name=name)
     for size in found:
