@@ -162,7 +162,7 @@ def run(row: Row) -> str:
         text=True,
     )
     if done.returncode:
-        print(*done.stdout.splitlines()[-40:], sep="\n", file=sys.stderr)
+        print(*done.stdout.splitlines()[-100:], sep="\n", file=sys.stderr)
     found = re.findall(row.figure, done.stdout)
     found = [text.removesuffix(" in ").strip() for text in found]
     figure = "; ".join(found if row.every else found[-1:]) or "no figure"

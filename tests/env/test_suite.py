@@ -6,13 +6,14 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.mujoco_versions import require_dm_control
 from tests.raised import raises
 
 from simstate import InvalidInputError
 from simstate.env import Env, tasks
 from simstate.env.tasks.suite import SUITE
 
-pytest.importorskip("dm_control")
+require_dm_control()
 NUM = 3
 STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 STEPS = 60

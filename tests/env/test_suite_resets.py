@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
+from tests.mujoco_versions import require_dm_control
 
 from simstate.env import Env, tasks
 from simstate.env.tasks.suite import SUITE
 
 from .test_suite import STATE, TOLERANCE, flat, theirs_of
 
-pytest.importorskip("dm_control")
+require_dm_control()
 SAMPLES = 120
 
 
