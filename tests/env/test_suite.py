@@ -13,22 +13,11 @@ from simstate import InvalidInputError
 from simstate.env import Env, tasks
 from simstate.env.tasks.suite import SUITE
 
+from .dm_control_suite import STATE, TOLERANCE, flat, theirs_of
+
 require_dm_control()
 NUM = 3
-STATE = mujoco.mjtState.mjSTATE_INTEGRATION
 STEPS = 60
-TOLERANCE = {"rtol": 1e-12, "atol": 1e-12}
-
-
-def theirs_of(name: str):
-    from dm_control import suite
-
-    _, domain, task = name.split("-")
-    return suite.load(domain, task, task_kwargs={"random": 3})
-
-
-def flat(observation) -> np.ndarray:
-    return np.concatenate([np.ravel(part) for part in observation.values()])
 
 
 def adopt(theirs, env: Env, world: int):

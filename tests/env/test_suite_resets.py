@@ -12,7 +12,7 @@ from tests.mujoco_versions import require_dm_control
 from simstate.env import Env, tasks
 from simstate.env.tasks.suite import SUITE
 
-from .test_suite import STATE, TOLERANCE, flat, theirs_of
+from .dm_control_suite import STATE, TOLERANCE, flat, theirs_of
 
 require_dm_control()
 SAMPLES = 120
