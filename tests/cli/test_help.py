@@ -69,7 +69,15 @@ def test_without_a_command_it_prints_the_help(capsys, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "args", [["nothing"], ["run", "--nothing"], ["inspect"], ["bench", "--envs", "x"]]
+    "args",
+    [
+        ["nothing"],
+        ["run", "--nothing"],
+        ["inspect"],
+        ["bench", "--envs", "x"],
+        ["train", "--config"],
+        ["train", "Cartpole-Balance", "--config"],
+    ],
 )
 def test_usage_errors_have_code_2(args, capsys):
     with pytest.raises(SystemExit) as stop:
