@@ -308,6 +308,27 @@ def test_reaction_wheels_of_two_craft(monkeypatch, scheme):
     assert float(speed[1]) < 22.0 < float(speed[0])
 
 
+def test_a_wheel_whose_maximum_speed_is_zero_gives_no_torque(monkeypatch):
+    """As after a failure, on both paths."""
+    kept = []
+
+    def add(sim):
+        wheels = ReactionWheels("a", WHEELS)
+        sim.add_force(wheels)
+        wheels.parameters["max_speed"][1:, 0] = 0.0
+        wheels.parameters["coulomb"][:] = wheels.parameters["viscous"][:] = 0.0
+        sim.data.qvel[:] = 0.0
+        sim.data.ctrl[:, 0] = 0.3
+        kept.append(sim)
+
+    (ours, _), (plain, _) = flown(monkeypatch, RK4, add, (3, 2), wheeled)
+    torch.testing.assert_close(ours, plain, rtol=1e-9, atol=1e-12)
+    for sim in kept:
+        speeds = sim.scene["a"].data.joint_vel[:, 0]
+        assert float(speeds[0]) > 10.0
+        assert float(speeds[1:].abs().max()) < 1e-9
+
+
 @pytest.mark.parametrize("kind", [UniformRotation, EarthRotation])
 def test_a_rotation_that_is_a_subclass_is_evaluated_by_python(kind):
     if kind is EarthRotation:

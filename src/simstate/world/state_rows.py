@@ -61,7 +61,7 @@ class StateRows:
         changed = (new != old) & ~(new.isnan() & old.isnan())
         for name, columns in self._engine.columns.items():
             here = changed[:, columns]
-            if here.numel() and bool(here.any()):
+            if bool(here.any()):
                 memory = self._engine.field(name).data
                 shape = memory.shape
                 values = new[:, columns].reshape(shape).to(memory.dtype)
