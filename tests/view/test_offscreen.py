@@ -284,6 +284,23 @@ def test_what_does_not_exist_is_named(sim: Simulation) -> None:
         sim.render(width=0)
 
 
+@pytest.mark.parametrize(
+    ("size", "samples", "fits"),
+    [((8, 8), 1, True), ((7, 9), 1, False), ((9, 7), 1, False), ((8192, 8), 1, True),
+     ((8, 8193), 1, False), ((2730, 8), 9, True), ((2731, 8), 9, False)],
+)  # fmt: skip
+def test_sides_of_pictures_are_limited(sim, size, samples, fits) -> None:
+    course = Course(sim, sim.rays)
+    options: dict[str, Any] = {"size": size, "supersampling": samples}
+    if fits:
+        start_offscreen(course, [0], **options)
+        with raises(InvalidInputError, name="supersampling"):
+            start_offscreen(course, [0], size=size, supersampling=2)
+    else:
+        with raises(InvalidInputError, name="size"):
+            start_offscreen(course, [0], **options)
+
+
 def test_the_command_writes_pictures_and_films(tmp_path: Path) -> None:
     options = ["--seconds", "0.1", "--size", "64", "48", "--no-check"]
     picture, film = tmp_path / "a.png", tmp_path / "b.gif"

@@ -432,17 +432,18 @@ def test_sliders_have_a_thousand_steps_and_follow_their_world() -> None:
     server: Any = SimpleNamespace(gui=gui)
     acting: Any = SimpleNamespace()
     panel = Panel(server, lambda call: call(), acting, True)
-    now = {"wide": [0.0, 50.0], "off": [2.0, 3.0], "none": [0.0, 0.0]}
-    ends = {"wide": (-40.0, 60.0), "off": (2.0, 4.5), "none": (1.0, 1.0)}
+    now = {"wide": [0.0, 50.0], "off": [2.0, 3.0], "none": [0.0] * 2, "low": [0.0] * 2}
+    ends = {"wide": (-40.0, 60.0), "off": (2.0, 4.5), "none": (1.0, 1.0),
+            "low": (0.0, 0.5)}  # fmt: skip
     inputs = [
         Input(name, "m", "", *ends[name], lambda w, n=name: now[n][w], print)
         for name in ends
     ]
     panel.add_inputs({"all": inputs, "empty": []})
-    wide, off, none = gui.of("add_slider")
+    wide, off, none, low = gui.of("add_slider")
     assert wide.values[0] == "wide [m]"
-    steps = [one.step for one in (wide, off, none)]
-    assert steps == pytest.approx([0.1, 1e-3, 1e-3])
+    steps = [one.step for one in (wide, off, none, low)]
+    assert steps == pytest.approx([0.1, 1e-3, 1e-3, 1e-4])
     assert [one.value for one in (wide, off, none)] == [0.0, 2.0, 1.0]
     assert none.max == pytest.approx(1.001)
     panel.show_state("state", 1, 0)

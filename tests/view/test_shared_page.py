@@ -26,7 +26,7 @@ from simstate.cli import main
 from simstate.data.replay import recording_page
 from simstate.env import Env, tasks
 from simstate.record import Recording
-from simstate.view.page_meshes import welded
+from simstate.view.page_meshes import PageMeshes, welded
 
 HOSTILE = "</script><img src=x onerror=window.hacked=1>\"'<script>window.hacked=2//"
 ROBOT = """
@@ -301,6 +301,57 @@ def test_welded_triangles_keep_edges_and_smooth_curves() -> None:
     assert len(found.places) == len(ball.vertices)
     places = found.low + found.places * found.step
     np.testing.assert_allclose(found.normals / 127.0, places / 0.7, atol=0.02)
+
+
+def test_corners_of_other_colours_are_not_welded_and_flat_triangles_are_gone() -> None:
+    square = np.array([[0.0, 0, 0], [1, 0, 0], [1, 2, 0], [0, 2, 0]])
+    corners = square[[[0, 1, 2], [0, 2, 3], [1, 1, 2]]]
+    same = np.tile([7.0, 8.0], (3, 3, 1))
+    found = welded(corners, same)
+    assert (len(found.places), len(found.faces)) == (4, 2)
+    assert found.extra.tolist() == [[7.0, 8.0]] * 4
+    np.testing.assert_array_equal(found.normals, [[0, 0, 127]] * 4)
+    other = same.copy()
+    other[1, :, 1] = 9.0
+    found = welded(corners, other)
+    assert len(found.places) == 6
+    places = found.low + found.places * found.step
+    np.testing.assert_allclose(places[found.faces], corners[:2], atol=1e-4)
+    np.testing.assert_array_equal(found.extra[found.faces], other[:2])
+    along = np.arange(7501.0)[:, None, None, None] * [1.0, 0.0, 0.0]
+    many = (corners[:2] + along).reshape(-1, 3, 3)
+    coarse = welded(many, np.zeros((len(many), 3, 0)))
+    np.testing.assert_allclose(coarse.step[:2] * 8191, [7501.0, 2.0])
+    fine = welded(many[2:], np.zeros((len(many) - 2, 3, 0)))
+    np.testing.assert_allclose(fine.step[:2] * 65535, [7500.0, 2.0])
+
+
+def test_geoms_that_look_alike_share_a_mesh() -> None:
+    text = """
+    <mujoco><worldbody><geom type="plane" size="1 1 1"/>
+      <body pos="0 0 1"><freejoint/>
+        <geom type="box" size="0.1 0.2 0.3" pos="0.5 0 0" quat="0.8 0.6 0 0"
+          rgba="0.2 0.4 0.6 0.5"/>
+        <geom type="box" size="0.1 0.2 0.3" pos="0 0.7 0" rgba="0.2 0.4 0.6 0.5"/>
+      </body>
+      <body pos="3 0 1"><freejoint/><geom size="0.2" rgba="1 0 0 1" group="2"/>
+        <geom size="0.9" group="3"/></body></worldbody></mujoco>"""
+    model = mujoco.MjModel.from_xml_string(text)
+    made = PageMeshes(lambda array: {"array": array})
+    one, two, ball = made.draws(model, [])
+    assert (one["mesh"], two["mesh"], ball["mesh"]) == (0, 0, 1)
+    assert (one["body"], ball["body"]) == (1, 2)
+    assert one["pos"] == [0.5, 0.0, 0.0]
+    np.testing.assert_allclose(one["quat"], [0.8, 0.6, 0.0, 0.0], atol=1e-6)
+    np.testing.assert_allclose(one["rgba"], [0.2, 0.4, 0.6, 0.75], atol=3e-3)
+    for mesh, size in zip(made.meshes, ([0.1, 0.2, 0.3], [0.2] * 3), strict=True):
+        places = mesh["places"]["array"] * mesh["step"] + mesh["low"]
+        np.testing.assert_allclose(np.abs(places).max(0), size, rtol=0.02)
+        assert mesh["faces"]["array"].dtype == np.uint16
+        assert mesh["normals"]["array"].dtype == np.int8
+        assert "colours" not in mesh
+    assert [found["mesh"] for found in made.draws(model, [1])] == [1]
+    assert len(made.meshes) == 2
 
 
 # In Chromium.

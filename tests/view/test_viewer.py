@@ -383,6 +383,21 @@ def test_actions_write_quantities_and_stay_in_range() -> None:
         assert [float(x) > 0.0 for x in sim.time] == [True, False, True]
 
 
+def test_thirty_frames_a_second_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    sim = make_sim(1)
+    with sim.view(port=0, playing=False) as viewer:
+        slow_down(viewer, 0.0, monkeypatch)
+        clock = sys.modules["simstate.view.viewer"].time
+        shown: list[float] = []
+        monkeypatch.setattr(viewer, "show", lambda: shown.append(clock.now))
+        begin = clock.now
+        viewer.run(2.0)
+        assert clock.now - begin == pytest.approx(2.0, abs=0.03)
+        gaps = np.diff(shown)
+        np.testing.assert_allclose(gaps, 1 / 30)
+        assert len(shown) in (60, 61)
+
+
 @pytest.mark.parametrize(("asks", "frames"), [(False, 6), (True, 50)])
 def test_a_script_that_is_held_shows_what_clients_ask_for(
     monkeypatch: pytest.MonkeyPatch, asks: bool, frames: int

@@ -131,7 +131,8 @@ class Offscreen:
         check_renderer(cfg.renderer)
         if cfg.supersampling not in _SAMPLES:
             raise InvalidInputError(
-                f"supersampling must be one of {_SAMPLES}, got {cfg.supersampling}."
+                f"supersampling must be one of {_SAMPLES}, got {cfg.supersampling}.",
+                name="supersampling",
             )
         side = math.isqrt(cfg.supersampling)
         if min(cfg.size) < 8 or max(cfg.size) * side > 8192:
