@@ -80,6 +80,21 @@ def test_each_world_is_reset_to_its_own_row():
 
 
 @pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(
+    ("reset", "start"), [(None, [0, 0]), (2.5, [2.5, 2.5]), ([3.0, -1.0], [3, -1])]
+)
+def test_memory_starts_at_its_value_at_reset_or_zero(shared, reset, start):
+    sim = Simulation(SceneCfg(entities={"c": EntityCfg(model="cube")}), 2)
+    own = sim.memory("own", (2,), reset=reset, shared=shared)
+    assert own.tolist() == (start if shared else [start, start])
+    own += 1.0
+    kept = own.tolist()
+    sim.reset()
+    is_kept = shared or reset is None
+    assert own.tolist() == (kept if is_kept else [start, start])
+
+
+@pytest.mark.parametrize("shared", [False, True])
 def test_memory_may_hold_what_is_no_number(shared):
     """Of a world that waits for its first measurement, for instance."""
     sim = Simulation(SceneCfg(entities={"c": EntityCfg(model="cube")}), 3)
