@@ -145,8 +145,15 @@ def test_overlays_are_drawn_in_every_world_on_request(
 def test_dark_mode_darkens_sky_and_floor(sim: Simulation, viewer: Viewer) -> None:
     (ground, _), *_ = grounds_of(viewer)
     bright = np.array(ground.plane_color)
+    # Lines are darker on a bright floor, and brighter on a dark one.
+    np.testing.assert_allclose(bright, 127.5, atol=1)
+    np.testing.assert_allclose(ground.cell_color, 0.92 * bright, atol=1)
+    np.testing.assert_allclose(ground.section_color, 0.8 * bright, atol=1)
     actions_of(viewer).set_dark(True)
-    assert (np.array(ground.plane_color) < 0.6 * bright).all()
+    dim = np.array(ground.plane_color)
+    np.testing.assert_allclose(dim, 0.44 * bright, atol=1)
+    np.testing.assert_allclose(ground.cell_color, dim + 0.08 * (255 - dim), atol=1)
+    np.testing.assert_allclose(ground.section_color, dim + 0.2 * (255 - dim), atol=1)
     assert gradient(Sky(), True).mean() < 0.4 * gradient(Sky(), False).mean()
     actions_of(viewer).show_worlds(2, 0.8)  # which makes new floors
     (ground, _), *_ = grounds_of(viewer)
@@ -155,7 +162,7 @@ def test_dark_mode_darkens_sky_and_floor(sim: Simulation, viewer: Viewer) -> Non
 
 def test_the_grid_of_a_floor_has_cells_of_its_scene() -> None:
     """Half of the moving parts' size, as a power of ten; the floor's own sides."""
-    for scale, cell in ((0.3, 0.1), (3.0, 1.0), (0.02, 0.01)):
+    for scale, cell, spacing in ((0.3, 0.1, 0.9), (3.0, 1.0, 9.0), (0.02, 0.01, 0.06)):
         text = f"""
         <mujoco><worldbody><geom type="plane" size="2 3 1" pos="0.1 0 -{scale}"
         quat="1 0.1 0 0"/><body><freejoint/><geom size="{scale}"/></body>
@@ -165,6 +172,7 @@ def test_the_grid_of_a_floor_has_cells_of_its_scene() -> None:
             ((ground, _),) = grounds_of(viewer)
             size = viewer.picture.size
             assert size == pytest.approx(2 * np.sqrt(3) * scale / 1.8)
+            assert viewer.picture.spacing == spacing  # 1.6 sizes, rounded
             assert ground.cell_size == pytest.approx(cell)
             assert ground.section_size == pytest.approx(5 * cell)
             assert (ground.width, ground.height) == (4.0, 6.0)

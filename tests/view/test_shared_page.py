@@ -27,6 +27,7 @@ from simstate.data.replay import recording_page
 from simstate.env import Env, tasks
 from simstate.record import Recording
 from simstate.view.page_meshes import PageMeshes, welded
+from simstate.view.shared_page import PageData
 
 HOSTILE = "</script><img src=x onerror=window.hacked=1>\"'<script>window.hacked=2//"
 ROBOT = """
@@ -352,6 +353,23 @@ def test_geoms_that_look_alike_share_a_mesh() -> None:
         assert "colours" not in mesh
     assert [found["mesh"] for found in made.draws(model, [1])] == [1]
     assert len(made.meshes) == 2
+
+
+def test_arrays_begin_at_multiples_of_eight_bytes() -> None:
+    """As the page's views of numbers of eight bytes need it."""
+    data, arrays = PageData(), []
+    for count, kind in ((3, np.uint8), (5, np.float64), (7, np.int16), (1, np.uint8)):
+        arrays.append(np.arange(count).astype(kind))
+    places = [data.put(array) for array in arrays]
+    content = zlib.decompress(base64.b64decode(data.packed({"name": "é"})))
+    size = int.from_bytes(content[:8], "little")
+    assert size % 8 == 0
+    assert json.loads(content[8 : 8 + size]) == {"name": "é"}
+    for array, place in zip(arrays, places, strict=True):
+        assert place["at"] % 8 == 0
+        begin = 8 + size + place["at"]
+        found = np.frombuffer(content, "<" + place["type"], place["size"], begin)
+        np.testing.assert_array_equal(found, array)
 
 
 # In Chromium.
