@@ -11,8 +11,8 @@ from types import CodeType, ModuleType
 
 from simstate.base.files import check_text
 
-FILE_MODULES = "simstate_file_"
-"""Prefix of the names of modules that were given as files."""
+_PREFIX, _DIGEST = "simstate_file_", 8
+"""The name of the module of a file is the prefix, its stem, "_" and a digest."""
 
 _loaded: dict[Path, tuple[tuple[int, int], ModuleType]] = {}
 """Files that have been run, with the time and size that they had."""
@@ -40,8 +40,8 @@ def run_file(path: Path) -> ModuleType:
     known = _loaded.get(file)
     if known is not None and known[0] == stamp:
         return known[1]
-    digest = hashlib.sha256(str(file).encode()).hexdigest()[:8]
-    name = f"{FILE_MODULES}{file.stem}_{digest}"
+    digest = hashlib.sha256(str(file).encode()).hexdigest()[:_DIGEST]
+    name = f"{_PREFIX}{file.stem}_{digest}"
     spec = importlib.util.spec_from_file_location(
         name, file, loader=_Source(name, str(file))
     )
@@ -65,3 +65,12 @@ def run_file(path: Path) -> ModuleType:
 def file_modules() -> list[ModuleType]:
     """Return the modules of the files that have been run."""
     return [module for _, module in _loaded.values()]
+
+
+def file_name(module: str) -> str:
+    """Return the name of the file of a module, "task.py"; "" if it is of no file.
+
+    The module may be that of a function from another process, which is not loaded here.
+    """
+    is_file = module.startswith(_PREFIX)
+    return f"{module[len(_PREFIX) : -_DIGEST - 1]}.py" if is_file else ""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, ForwardRef, Literal, Union, cast, get_args, get_origin
 
 from simstate.base.attribute_docs import attribute_docs
-from simstate.base.python_file import FILE_MODULES
+from simstate.base.python_file import file_name
 from simstate.env.entity_cfg import SceneEntityCfg
 from simstate.env.env_cfg import TermCfg
 
@@ -75,9 +75,8 @@ def function_name(function: Callable[..., Any]) -> str:
     while isinstance(function, functools.partial):
         function = cast("functools.partial[Any]", function).func
     module = getattr(function, "__module__", "") or ""
-    if module.startswith(FILE_MODULES):
-        module = Path(str(getattr(sys.modules[module], "__file__", module))).name
-    return f"{module}:{getattr(function, '__qualname__', repr(function))}"
+    name = getattr(function, "__qualname__", repr(function))
+    return f"{file_name(module) or module}:{name}"
 
 
 def _walk(value: object, hint: Any, path: str, text: str) -> Iterator[Setting]:

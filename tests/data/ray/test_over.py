@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ from simstate.base.python_file import run_file
 from simstate.data.datasets import collect
 from simstate.data.ray import Cluster
 from simstate.env import tasks
+from simstate.env.settings import described_settings
 from simstate.study.dispersions import Study, normal
 
 
@@ -94,3 +96,21 @@ def test_code_of_a_file_runs_where_the_file_is_not(tmp_path):
         [sys.executable, "-c", code], input=sent, capture_output=True, check=True
     )
     assert done.stdout.split() == [b"42"]
+
+
+def test_settings_of_a_file_are_described_where_the_file_is_not(tmp_path, monkeypatch):
+    """As in the headers of the recordings that workers make."""
+    file = tmp_path / "own_task.py"
+    file.write_text(
+        "from simstate.env import RewardTermCfg\n\n\ndef effort(env):\n"
+        "    return env.action.square().sum(1)\n\n\n"
+        "TERM = RewardTermCfg(effort, weight=1.0)\n"
+    )
+    module, cfg = run_file(file), tasks.make_cfg("Cartpole-Balance")
+    cfg.rewards["own"] = module.TERM
+    sent, here = ClusterHere(1).put(cfg), described_settings(cfg, "env")
+    assert here["env.rewards.own.func"] == "own_task.py:effort"
+    monkeypatch.delitem(sys.modules, module.__name__)
+    there = pickle.loads(sent)
+    assert there.rewards["own"].func is not module.effort
+    assert described_settings(there, "env") == here
