@@ -201,6 +201,25 @@ def test_an_inner_call_that_failed_is_undone_when_the_outer_one_succeeds(memory)
     assert memory.undone == [("inner", False)]
 
 
+def test_an_inner_rollback_that_fails_again_stays_open_after_the_outer_call(memory):
+    """It is finished by the next call; the outer one, which succeeded, is over."""
+    before = memory.live.copy()
+
+    def outer():
+        memory.live[:, 2] = 7.0
+        memory.num_failures = 2 * MAX_TRIES
+        with pytest.raises(ValueError):
+            memory.calls.run("write", "inner", memory.saved(slice(0, 2)), fail, memory)
+
+    memory.calls.run("step", "outer", memory.saved(slice(2, 3)), outer)
+    assert [(call.what, call.failed) for call in memory.calls.open] == [("inner", True)]
+    memory.calls.recover()
+    assert memory.calls.open == []
+    assert memory.undone == [("inner", False)]
+    np.testing.assert_array_equal(memory.live[:, :2], before[:, :2])
+    assert (memory.live[:, 2] == 17.0).all()
+
+
 def test_a_save_that_fails_starts_no_call(memory):
     class Broken(PythonSaved):
         def save(self) -> None:
