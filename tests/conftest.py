@@ -111,7 +111,7 @@ def pytest_ignore_collect(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the long files: at the end, one process would wait for another."""
+    """Start with the long files: at the end, one process would wait for another."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
