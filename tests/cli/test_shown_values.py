@@ -13,10 +13,12 @@ import torch
 
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.cli import bench, main, new_task
+from simstate.cli.contacts import ContactsCommand
 from simstate.cli.model_scene import disturb, moving_worlds, scene_of
 from simstate.cli.run_tables import quantity_table, quantity_values
 from simstate.cli.scheme_study import SchemeStudy
 from simstate.env import tasks
+from simstate.record import Recording
 from simstate.state import Snapshot
 
 MARKS = """
@@ -164,6 +166,58 @@ def test_a_run_is_at_least_one_step_long(capsys):
     rate = found["world_steps_per_second"] * found["elapsed_s"]
     assert rate == pytest.approx(5 * 4 * 2)  # of the physics
     np.testing.assert_allclose(found["world"], 0)
+
+
+def test_a_recorded_run_has_a_sample_for_each_step(tmp_path):
+    path = tmp_path / "a.simrec"
+    given = ["run", "cartpole", "--envs", "2", "--seconds", "0.05", "--no-check"]
+    for every, steps in ((None, 1), ("0.01", 2)):
+        more = [] if every is None else ["--every", every]
+        assert main([*given, "--record", str(path), *more]) == 0
+        with Recording(path) as found:
+            times = found.time[:, 1].numpy()
+            np.testing.assert_allclose(times, 0.005 * np.arange(0, 11, steps))
+            assert found.names == ("robot.joint_pos", "robot.joint_vel")
+            assert [step.call["n"] for step in found.steps()] == [1] * 10
+
+
+BOX = """
+<mujoco><option gravity="1.2 0 -7"/><worldbody>
+  <geom name="floor" type="plane" size="3 3 0.1" friction="2"/>
+  <body name="box" pos="0.1 0.2 0.1"><freejoint/>
+    <geom name="box" type="box" size="0.3 0.2 0.1" mass="2.5" friction="2"/></body>
+</worldbody></mujoco>
+"""
+
+
+def test_contacts_are_those_of_mujoco(tmp_path):
+    (tmp_path / "box.xml").write_text(BOX)
+    answer = ContactsCommand(str(tmp_path / "box.xml"), seconds=0.1).execute()
+    model = mujoco.MjModel.from_xml_string(BOX)
+    data = mujoco.MjData(model)
+    for _ in range(50):
+        mujoco.mj_step(model, data)
+    mujoco.mj_forward(model, data)
+    wanted = []
+    for k, contact in enumerate(data.contact):
+        force = np.zeros(6)
+        mujoco.mj_contactForce(model, data, k, force)
+        across = float(np.hypot(*force[1:3]))
+        world = contact.frame.reshape(3, 3).T @ force[:3]
+        names = [model.geom(geom).name for geom in contact.geom]
+        assert across > 0.1
+        wanted.append([
+            *names, words(world, 2), f"{force[0]:.2f} N", f"{across:.2f} N",
+            words([1e3 * contact.dist], 3), words(contact.pos, 3),
+        ])  # fmt: skip
+    table = answer.shown[0]
+    found = zip(*(column.cells for column in table.columns), strict=True)
+    assert sorted(map(list, found)) == sorted(wanted)
+    assert len(wanted) == 4
+
+
+def words(values, digits: int) -> str:
+    return " ".join(f"{round(float(x), digits) + 0.0:.{digits}f}" for x in values)
 
 
 def test_worlds_of_a_run_start_as_stated(tmp_path):
