@@ -82,9 +82,7 @@ class Registry(ABC):
     @property
     def is_stepping(self) -> bool:
         """True while a step is running."""
-        return bool(self.open) and any(
-            call.scope in ("step", "run") for call in self.open
-        )
+        return any(call.scope in ("step", "run") for call in self.open)
 
     def add(
         self, slot: Slot, chunk: Chunk | None = None, base: Tensor | None = None
