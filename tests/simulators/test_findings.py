@@ -32,6 +32,7 @@ from simstate.simulators.align.trajectories import (
     compared,
     mujoco_run,
     sample_steps,
+    simulator_run,
 )
 from simstate.simulators.capabilities import Missing
 from simstate.simulators.drives import drive_inputs, drives
@@ -382,6 +383,24 @@ def test_runs_differ_by_joints_bodies_and_energies():
         bodies = [np.linalg.norm(a[1] - b[1], axis=1).max() for a, b in pairs]
         np.testing.assert_allclose(gap.joints, joints)
         np.testing.assert_allclose(gap.bodies, bodies)
+
+
+def test_a_run_that_diverges_ends_with_its_error():
+    model = standing()
+    simulator = LoopedSimulator(model)
+    qvel = np.zeros(model.nv)
+    start = MechanicalState(model.qpos0.copy(), qvel, np.zeros(model.nu))
+    whole = simulator_run(simulator, start, [0, 2, 4])
+    assert (len(whole.qpos), whole.ended) == (3, "")
+    own = mujoco_run(model, start, [0, 2, 4])
+    np.testing.assert_allclose(whole.qpos, own.qpos, atol=1e-12)
+    np.testing.assert_allclose(whole.bodies, own.bodies, atol=1e-12)
+    fast = MechanicalState(start.qpos, qvel + 2e9, start.ctrl)
+    run = simulator_run(simulator, fast, [0, 2, 4])
+    assert len(run.qpos) == len(run.bodies) == 1
+    assert "it is too fast" in run.ended
+    gap = compared(model, own, run, [0, 2, 4])
+    assert (gap.time, gap.ended) == ((0.0,), run.ended)
 
 
 def test_states_keep_servos_within_their_forces():

@@ -13,6 +13,7 @@ from tests.simulators.scenes import ALL, OTHERS, WORLDS, place, random_motion, s
 from tests.simulators.test_align import scene as robot_scene
 
 from simstate import EntityCfg, SceneCfg, Simulation, cli
+from simstate.base.archive import write_archive
 from simstate.base.errors import InvalidInputError, SnapshotError, UnknownNameError
 from simstate.data.replay import replay as replay_file
 from simstate.simulators import (
@@ -26,6 +27,7 @@ from simstate.simulators import (
     replay,
     save_states,
 )
+from simstate.simulators.transfer import mapped
 from simstate.state import diff
 
 
@@ -84,6 +86,20 @@ def test_names_units_and_zeros_are_mapped_both_ways():
     ours = mapped.to_ours(theirs.reorder(("elbow", "j1"))).reorder(state.joint_names)
     assert torch.allclose(ours.dof_pos, state.dof_pos, atol=1e-15)
     assert torch.allclose(ours.dof_vel, state.dof_vel, atol=1e-15)
+
+
+def test_only_the_entities_of_a_map_are_converted():
+    entities = {name: EntityCfg(model="cartpole") for name in ("left", "right")}
+    sim = Simulation(SceneCfg(entities=entities), 2)
+    sim.data.qpos[:] = torch.arange(8.0).reshape(2, 4) / 10
+    state = sim.get_states(mode="tensor")
+    maps = {"left": JointMap(scale={"pole": -2.0}, offset={"pole": 0.5})}
+    found = mapped(state, maps).entities
+    assert found["right"] is state.entities["right"]
+    here, there = state.entities["left"].dof_pos, found["left"].dof_pos
+    torch.testing.assert_close(there[:, 0], here[:, 0])
+    torch.testing.assert_close(there[:, 1], 0.5 - 2.0 * here[:, 1])
+    assert mapped(state, None) is state
 
 
 def test_a_map_that_fits_nothing_is_reported():
@@ -177,6 +193,14 @@ def test_states_in_a_file_are_the_states(tmp_path):
     other = Simulation(scene_of("humanoid"), num_envs=2)
     other.set_states(again)
     assert not len(diff(other.get_states(mode="tensor"), state, 1e-12))
+
+
+def test_a_file_of_another_version_is_reported(tmp_path):
+    path = tmp_path / "states.npz"
+    for header in ({}, {"entities": {"it": {"group": "others", "names": {}}}}):
+        write_archive(path, {"format": "simstate states 1", **header}, {})
+        with pytest.raises(SnapshotError):
+            load_states(path)
 
 
 def test_a_damaged_file_is_reported(tmp_path):

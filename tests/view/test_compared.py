@@ -205,6 +205,10 @@ def test_the_difference_is_that_of_the_bodies(pair: ComparedCourse) -> None:
         assert max(lengths) == pytest.approx(longest, rel=1e-6)
         assert f"drawn {longest / far.max():.3g} times as long" in arrow.text
         assert f"{far.max():.3g} m, at " in pair.remark(1)
+        viewer.picture.scale = 3.0
+        again = [s for s in draw(viewer.picture.seen()) if isinstance(s, Arrow)]
+        longer = max(float(np.linalg.norm(s.vector)) for s in again)
+        assert longer == pytest.approx(3.0 * longest, rel=1e-6)
         (handle,) = [h for h, body in companion_parts(viewer) if body == hand]
         beside = viewer.picture.offsets[1] + [0.0, viewer.picture.spacing, 0.0]
         np.testing.assert_allclose(
