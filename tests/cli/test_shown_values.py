@@ -181,6 +181,16 @@ def test_a_recorded_run_has_a_sample_for_each_step(tmp_path):
             assert [step.call["n"] for step in found.steps()] == [1] * 10
 
 
+def test_a_recording_with_an_integrator_needs_a_function_to_replay(tmp_path, capsys):
+    path = tmp_path / "a.simrec"
+    given = ["run", "cartpole", "--envs", "1", "--seconds", "0.02", "--no-check"]
+    for more, named in (([], False), (["--integrator", "rk4"], True)):
+        assert main([*given, "--record", str(path), *more]) == 0
+        said = capsys.readouterr().out
+        assert f"simstate replay {path}" in said
+        assert ("--made-by" in said) is named
+
+
 BOX = """
 <mujoco><option gravity="1.2 0 -7"/><worldbody>
   <geom name="floor" type="plane" size="3 3 0.1" friction="2"/>
