@@ -201,6 +201,21 @@ def colours_of(mesh: Any) -> set[int]:
     return set(part.visual.vertex_attributes["color"][:, :3].argmax(1).tolist())
 
 
+def test_colours_that_change_between_two_pictures_are_drawn(renderer: str) -> None:
+    model = """
+    <mujoco><worldbody><body><freejoint/><geom size="0.3"/></body></worldbody></mujoco>
+    """
+    sim = Simulation(mujoco.MjModel.from_xml_string(model), 2)
+    colours = sim.expand("geom_rgba")
+    options: dict[str, Any] = {"camera": ((0, -2, 0), (0, 0, 0)), **SIZE}
+    for world, ink in ((0, 0), (0, 1), (0, 1), (1, 2), (0, 0)):
+        colours[:, 0] = torch.eye(4)[ink] * 0.8 + torch.eye(4)[3]
+        colours[1 - world, 0, ink] = 0.0
+        picture = sim.render(world, renderer=renderer, **options)
+        assert picture[90, 120].argmax() == ink
+        assert picture[90, 120].max() > 2 * np.median(picture[90, 120])
+
+
 def test_worlds_on_one_ground_share_what_is_fixed(renderer: str) -> None:
     """A height field and a pane of glass are drawn once, a ball in each world."""
     heights = " ".join(["0.1"] * 12)

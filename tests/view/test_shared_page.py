@@ -355,6 +355,23 @@ def test_geoms_that_look_alike_share_a_mesh() -> None:
     assert len(made.meshes) == 2
 
 
+def test_meshes_of_several_colours_have_one_for_each_vertex() -> None:
+    text = """
+    <mujoco><asset><texture name="c" type="cube" builtin="gradient" rgb1="1 0 0"
+      rgb2="0 0 1" width="8" height="8"/><material name="c" texture="c"/>
+      <mesh name="m" builtin="sphere" params="2"/></asset><worldbody><body><freejoint/>
+      <geom type="mesh" mesh="m" material="c"/></body></worldbody></mujoco>"""
+    made = PageMeshes(lambda array: {"array": array})
+    (ball,) = made.draws(mujoco.MjModel.from_xml_string(text), [])
+    assert ball["rgba"] == [1.0, 1.0, 1.0, 1.0]
+    (mesh,) = made.meshes
+    colours = mesh["colours"]["array"]
+    assert (colours.shape, colours.dtype) == (mesh["places"]["array"].shape, np.uint8)
+    red, _, blue = colours.astype(int).T
+    assert (red > blue + 50).any()
+    assert (blue > red + 50).any()
+
+
 def test_arrays_begin_at_multiples_of_eight_bytes() -> None:
     """As the page's views of numbers of eight bytes need it."""
     data, arrays = PageData(), []
