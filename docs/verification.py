@@ -157,12 +157,12 @@ def run(row: Row) -> str:
         shell=True,
         cwd=ROOT,
         env={**os.environ, "PATH": path, "NO_COLOR": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        capture_output=True,
         text=True,
     )
     if done.returncode:
-        print(*done.stdout.splitlines()[-100:], sep="\n", file=sys.stderr)
+        lines = [*done.stdout.splitlines()[-100:], *done.stderr.splitlines()[-100:]]
+        print(*lines, sep="\n", file=sys.stderr)
     found = re.findall(row.figure, done.stdout)
     found = [text.removesuffix(" in ").strip() for text in found]
     figure = "; ".join(found if row.every else found[-1:]) or "no figure"
