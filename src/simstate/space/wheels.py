@@ -89,7 +89,7 @@ class ReactionWheels(SceneForce):
         most = given["max_speed"]
         command = sim.data.ctrl[:, self._motors].double()
         left = (most - speed * torch.sign(command)) / (_FADE * most)
-        left = left.nan_to_num(nan=0.0)  # 0 / 0 of a wheel that may not turn
+        left = torch.where(most > 0.0, left, 0.0)  # 0 / 0 if a wheel may not turn
         faded = command * left.clamp(0.0, 1.0)
         sim.data.ctrl[:, self._motors] = faded.to(sim.dtype)
         dry = given["coulomb"] * torch.tanh(speed / _STICKING)
