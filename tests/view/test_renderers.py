@@ -201,6 +201,36 @@ def colours_of(mesh: Any) -> set[int]:
     return set(part.visual.vertex_attributes["color"][:, :3].argmax(1).tolist())
 
 
+def test_a_picture_does_not_depend_on_the_ones_before_it() -> None:
+    """Of other sizes, worlds, extents and by other renderers."""
+    needs_opengl()
+    model = """
+    <mujoco><worldbody><geom type="plane" size="0 0 1"/>
+    <body pos="0 0 0.3"><freejoint/><geom size="0.2"/></body>
+    <body pos="1 0 0.3"><freejoint/><geom size="0.2" rgba="1 0 0 1"/></body>
+    </worldbody></mujoco>"""
+
+    def made() -> Simulation:
+        return Simulation(mujoco.MjModel.from_xml_string(model), 2)
+
+    used = made()
+    for worlds, apart, size, renderer in (
+        ([0], 1.0, (64, 48), "opengl"), ([0], 1.0, (64, 48), "software"),
+        ([0], 1.0, (64, 48), "opengl"), ([0], 1.0, (48, 64), "opengl"),
+        ([0, 1], 1.0, (48, 64), "opengl"), ([0], 1.0, (48, 64), "opengl"),
+        ([0], 9.0, (48, 64), "opengl"), ([1], 1.0, (48, 64), "software"),
+        ([0], 1.0, (48, 64), "software"),
+    ):  # fmt: skip
+        fresh = made()
+        for sim in (used, fresh):
+            sim.data.qpos[:, 7] = apart
+        options: dict[str, Any] = {"width": size[0], "height": size[1]}
+        found, wanted = (
+            sim.render(worlds, renderer=renderer, **options) for sim in (used, fresh)
+        )
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_colours_that_change_between_two_pictures_are_drawn(renderer: str) -> None:
     model = """
     <mujoco><worldbody><body><freejoint/><geom size="0.3"/></body></worldbody></mujoco>
