@@ -8,6 +8,7 @@ import h5py
 import numpy as np
 import pytest
 import torch
+from mcap.reader import make_reader
 from mcap.writer import Writer
 from tests.raised import raises
 
@@ -343,6 +344,35 @@ def test_messages_of_worlds(tmp_path):
     assert "clock" in second.columns
     with raises(InvalidInputError, name="world"):
         read_log(path, world=3)
+    bare = write_messages(tmp_path / "b.mcap", {"/clock": [{"value": 1}] * 3})
+    assert list(read_log(bare, world=3).columns) == ["clock"]  # of all worlds
+
+
+def test_columns_of_a_log_keep_their_names(tmp_path):
+    """One value without a name is that of its column; several are counted."""
+    path, scene = tmp_path / "a.simrec", SceneCfg(
+        entities={"cart": EntityCfg(model="cartpole")}
+    )  # fmt: skip
+    columns = {
+        "one": lambda sim: sim.data.qpos[:, 1], "two": lambda sim: sim.data.qpos[:, :2],
+        "cart.joint_pos": "cart.joint_pos", "time_again": "time",
+    }  # fmt: skip
+    sim = Simulation(scene, 2)
+    with sim.record(path, quantities=columns):
+        sim.step()
+    write_foxglove(path, tmp_path / "a.mcap", worlds=[1])
+    log = read_log(tmp_path / "a.mcap", world=1)
+    assert log["one"].names == ("one",)
+    assert log["two"].names == ()
+    assert log["cart.joint_pos"].names == ("slider", "pole")
+    with open(tmp_path / "a.mcap", "rb") as file:
+        first = {
+            channel.topic: set(json.loads(message.data))
+            for _, channel, message in make_reader(file).iter_messages()
+        }
+    assert first["/world_1/one"] == {"timestamp", "value"}
+    assert first["/world_1/two"] == {"timestamp", "value_0", "value_1"}
+    assert first["/world_1/time_again"] == {"timestamp", "the simulation time [s]"}
 
 
 def test_arrays_without_a_time_need_a_rate(tmp_path):

@@ -21,6 +21,7 @@ from simstate import (
     RecordingError,
     ShapeError,
     Simulation,
+    UnknownNameError,
 )
 from simstate.cli import main
 from simstate.data.datasets import (
@@ -415,6 +416,21 @@ def test_trajectories_of_metasim(tmp_path, ending):
     assert found.init_state["robots"]["franka"]["dof_pos"] == {"joint1": 0.4}
     assert list(found.init_state["objects"]) == ["cube"]
     assert found.states is None
+
+
+def test_a_robot_of_metasim_is_named_where_there_are_several(tmp_path):
+    file = tmp_path / "two.json"
+    demo = {"init_state": {"robots": {"b": {"pos": [1, 2, 3]}}}, "extra": 7}
+    file.write_text(json.dumps({"a": [], "b": [demo, {**demo, "states": [{"b": {}}]}]}))
+    with pytest.raises(InvalidInputError):
+        read_metasim(file)
+    with raises(UnknownNameError, name="c"):
+        read_metasim(file, "c")
+    assert read_metasim(file, "a") == []
+    first, second = read_metasim(file, "b")
+    assert (first.states, first.actions, first.extra) == (None, [], 7)
+    assert first.init_state == demo["init_state"]
+    assert second.states == [{"objects": {}, "robots": {"b": {}}}]
 
 
 class Evil:

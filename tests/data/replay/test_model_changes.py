@@ -71,10 +71,13 @@ def test_options_differ_by_component_or_as_one_number():
 
 
 def test_models_of_other_elements_are_compared_as_a_whole():
-    other = mujoco.MjModel.from_xml_string(
-        CHAIN.replace('name="a"', 'name="c"').replace('joint="a"', 'joint="c"')
-    )
-    assert model_changes(model(), other)
+    """Although a mass differs, too."""
+    text = CHAIN.replace('name="a"', 'name="c"').replace('joint="a"', 'joint="c"')
+    other = mujoco.MjModel.from_xml_string(text.replace('mass="0.4"', 'mass="0.6"'))
+    (line,) = model_changes(model(), other)
+    assert "joint names" in line
+    assert "'a'" in line
+    assert "'c'" in line
     fewer = mujoco.MjModel.from_xml_string("<mujoco><worldbody/></mujoco>")
     assert model_changes(model(), fewer)
 
