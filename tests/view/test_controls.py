@@ -169,6 +169,8 @@ def test_text_without_options_is_of_limited_length() -> None:
     assert is_fitting(free, 1e30)
     assert is_fitting(SimpleNamespace(value=1.0, min=0.0), 1e30)
     assert not is_fitting(SimpleNamespace(value=1.0, min=0.0), -1e-9)
+    assert is_fitting(SimpleNamespace(value=1.0, min=0.0), 0.0)
+    assert is_fitting(SimpleNamespace(value=1.0, max=3.0), 3.0)
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 9, 12])
