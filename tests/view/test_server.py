@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import logging
 import socket
 import subprocess
 import sys
@@ -226,6 +227,21 @@ def assert_one_line(caplog: pytest.LogCaptureFixture) -> None:
         assert record.name == "simstate.view"
         assert record.exc_info is None
         assert "\n" not in record.getMessage()
+
+
+def test_an_error_in_the_log_is_its_class_and_its_words(
+    viewer: Viewer, caplog: pytest.LogCaptureFixture
+) -> None:
+    logger = logging.getLogger("simstate.view")
+    try:
+        raise ValueError("two\n lines" + 300 * "x")
+    except ValueError:
+        logger.exception("it failed")
+    logger.warning("no error")
+    text, other = (record.getMessage() for record in caplog.records)
+    assert text.startswith("Viewer: it failed: ValueError: two linesxxx")
+    assert len(text) == len("Viewer: it failed: ValueError: ") + 200
+    assert other == "no error"
 
 
 def test_a_message_of_wrong_parts_is_one_line_of_the_log(
