@@ -208,6 +208,7 @@ def test_changes_of_rsl_rls_settings():
         ({"algorithm": {"rnd_cfg": {}}}, InvalidInputError, "rsl_rl"),
         ({"actor": {"cnn_cfg": {}}}, UnknownNameError, "cnn_cfg"),
         ({"actor": {"distribution_cfg": {"std": 1}}}, UnknownNameError, "std"),
+        ({"actor": {"distribution_cfg": {"args": 1}}}, UnknownNameError, "args"),
         ({"actor": {"obs_set": "x"}}, UnknownNameError, "obs_set"),
     ],
 )
