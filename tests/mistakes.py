@@ -141,7 +141,8 @@ def python_mistakes(file: str, source: str, tests: str) -> Iterator[Mutant]:
         if isinstance(node, ast.Constant) and type(node.value) in (int, float):
             yield change(*span(node), repr(node.value + 1))
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
-            yield change(span(node)[0], span(node.operand)[0], "")
+            start, stop = span(node)[0], span(node.operand)[0]
+            yield change(start, stop, "(" * source[start:stop].count("("))
         method = node.func if isinstance(node, ast.Call) else None
         if isinstance(method, ast.Attribute) and method.attr in _LOST:
             assert isinstance(node, ast.Call)

@@ -44,6 +44,13 @@ def test_no_mistake_is_made_in_texts_annotations_and_looks():
     assert changed == ["pass"]
 
 
+@pytest.mark.parametrize("file", ["train/run_cfg.py", "world/worlds.py"])
+def test_every_mistake_is_python(file):
+    source = (PACKAGE / file).read_text()
+    for mutant in mistakes(file, source, ""):
+        compile(mutant.applied(source), file, "exec")
+
+
 def test_a_loaded_module_gets_the_code_of_another_text(tmp_path):
     good = (
         "def twice(x):\n    return 2 * x\n\n"

@@ -273,6 +273,8 @@ def within(seconds: float, holds: Callable[[], bool]) -> None:
 
 
 if __name__ == "__main__":
+    # A shell in the background starts its commands with Ctrl-C ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     a_local_cluster_listens_on_loopback_alone()
     another_cluster_needs_a_token()
     same_over_any_number_of_workers()
