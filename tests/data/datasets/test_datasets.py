@@ -34,7 +34,7 @@ from simstate.data.datasets import (
     write_lerobot,
 )
 from simstate.data.datasets.recorded_episodes import success_of
-from simstate.env import Env, tasks
+from simstate.env import Env, TerminationTermCfg, tasks
 from simstate.record import Recording, recorder
 
 QUANTITIES = (
@@ -95,6 +95,28 @@ def test_episodes_are_cut_where_they_ended(inputs):
     assert {e.ends for e in complete} >= {("time_out",)}
     kept = list(episodes_of(path, keep=success_of("time_out")))
     assert 0 < len(kept) <= len(complete)
+
+
+def test_episodes_are_in_the_order_in_which_they_ended(tmp_path, monkeypatch):
+    cfg = tasks.make_cfg("Cartpole-Balance")
+    cfg.terminations["late"] = TerminationTermCfg(
+        lambda env: env.episode_length_buf >= 9 - 2 * torch.arange(3)
+    )
+    ends = []
+    for most in (2, 1000):  # samples in a block: the order does not depend on it
+        monkeypatch.setattr(recorder, "MOST_SAMPLES", most)
+        env = Env(cfg, num_envs=3, seed=1)
+        path = tmp_path / f"{most}.simrec"
+        with env.record(path):
+            for _ in range(19):
+                env.step(torch.zeros(3, 1))
+        ends.append([(one.world, one.number) for one in episodes_of(path)])
+    by_time = sorted(
+        (length * (number + 1), world, number)
+        for world, length in enumerate((9, 7, 5))
+        for number in range(19 // length)
+    )
+    assert ends[0] == ends[1] == [(world, number) for _, world, number in by_time]
 
 
 def test_a_data_set_is_not_replaced_by_none(inputs, tmp_path):

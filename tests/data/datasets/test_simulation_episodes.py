@@ -71,6 +71,30 @@ def test_hdf5_has_an_episode_for_each_world_and_reset(tmp_path: Path) -> None:
     assert recording.contract("contacts/box.force_w")["unit"] == "N"
 
 
+def test_a_reset_cuts_an_episode_whatever_the_time_after_it(tmp_path: Path) -> None:
+    path, sim, controls = tmp_path / "run.simrec", make(), []
+    with sim.record(path, quantities=["arm.joint_pos"], fields=["ctrl"]):
+        for k in range(6):
+            if k == 1:
+                sim.reset([1])  # its time is the same after this call and the last
+            if k == 3:
+                sim.reset([2])
+            controls.append(torch.full_like(sim.data.ctrl, 0.1 * (k + 1)))
+            sim.data.ctrl[:] = controls[-1]
+            sim.step(9 if k == 3 else 1)  # world 2's time rises
+    found = [
+        (episode.world, len(episode), episode.columns["action"][:, 0].round(3).tolist())
+        for episode in datasets.episodes_of(path)
+    ]
+    assert found == [
+        (0, 6, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]),
+        (1, 1, [0.1]),
+        (1, 4, [0.3, 0.4, 0.5, 0.6]),
+        (2, 3, [0.1, 0.2, 0.3]),
+        (2, 2, [0.5, 0.6]),
+    ]
+
+
 def test_lerobot_has_the_same_episodes(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     record(tmp_path / "run.simrec")

@@ -89,9 +89,10 @@ NO_EPISODE = "There is no episode to write: none has ended, or none is to be kep
 def episodes_of(
     source: Source, complete: bool = True, keep: Keep | None = None
 ) -> Iterator[Episode]:
-    """Yield the episodes of recordings, in the order in which they ended.
+    """Yield the episodes of recordings.
 
-    One block is read at a time; the unfinished episode of each world is in memory.
+    Those of an Env are in the order in which they ended, and one block is read at a
+    time; those of a Simulation are in the order of the worlds.
 
     Args:
         source: recordings by `env.record`, or by `sim.record` with its controls.
@@ -173,19 +174,23 @@ def _controls(recording: Recording) -> str:
 
 
 def _sim_episodes(recording: Recording) -> Iterator[Episode]:
-    """Split a recording of a Simulation at resets of a world, where time decreases.
+    """Split a recording of a Simulation at resets of a world.
 
-    Quantities are from before each step, as for an Env. The action is the one applied
-    until the next sample.
+    A reset writes the time, which the steps of the file record; a file without inputs
+    shows it only where time decreases. Quantities are from before each step, as for an
+    Env. The action is the one applied until the next sample.
     """
     blocks = [recording.read_block(block) for block in recording.blocks]
     names = [name for name in blocks[0] if name != "step"] if blocks else []
     columns = {n: np.concatenate([block[n] for block in blocks]) for n in names}
     controls = _controls(recording)
+    written = _time_writes(recording)
     for place, world in enumerate(recording.worlds if blocks else ()):
         time = columns["time"][:, place]
-        moved = np.flatnonzero(np.concatenate([[True], time[1:] != time[:-1]]))
-        resets = np.flatnonzero(np.diff(time[moved]) < 0) + 1
+        again = np.diff(time, prepend=time[:1]) < 0
+        again |= written[:, place]
+        moved = np.flatnonzero(np.diff(time, prepend=-np.inf) != 0 | again)
+        resets = np.flatnonzero(again[moved][1:]) + 1
         parts = [part for part in np.split(moved, resets) if len(part) > 1]
         for number, part in enumerate(parts):
             before, after = part[:-1], part[1:]
@@ -196,15 +201,33 @@ def _sim_episodes(recording: Recording) -> Iterator[Episode]:
             yield Episode(world, number, mine, ())
 
 
+def _time_writes(recording: Recording) -> np.ndarray:
+    """Return where a world's time was written since the last sample, as by a reset.
+
+    A mask, (samples, worlds); without recorded inputs it is False.
+    """
+    found = np.zeros((recording.num_samples, len(recording.worlds)), np.bool_)
+    taken = recording["step"].numpy()  # steps before each sample
+    for number, step in enumerate(recording.steps()):
+        for change in step.changes:
+            if change.slot == "time":
+                rows = recording.worlds if change.rows is None else change.rows
+                sample = np.searchsorted(taken, number, side="right")
+                found[sample : sample + 1] |= np.isin(recording.worlds, rows)
+    return found
+
+
 def _episodes(recording: Recording) -> Iterator[Episode]:
     worlds = {world: _World(world) for world in recording.worlds}
     terms: list[str] = recording.contract("ended")["names"]
     for block in recording.blocks:
         columns = recording.read_block(block)
         del columns["step"]
+        found = list[tuple[int, Episode]]()
         for place, world in enumerate(recording.worlds):
             mine = {name: values[:, place] for name, values in columns.items()}
-            yield from worlds[world].cut(mine, terms)
+            found += worlds[world].cut(mine, terms)
+        yield from (episode for _, episode in sorted(found, key=lambda one: one[0]))
     for world in worlds.values():
         if world.parts:
             yield world.end(terms)
@@ -219,8 +242,8 @@ class _World:
 
     def cut(
         self, columns: dict[str, np.ndarray], terms: list[str]
-    ) -> Iterator[Episode]:
-        """Yield the episodes that end in a block; the rest continues."""
+    ) -> Iterator[tuple[int, Episode]]:
+        """Yield the episodes that end in a block, with the first row after each."""
         time = columns["time"]
         if not len(time):
             return
@@ -232,11 +255,11 @@ class _World:
             if again[k] and (self.parts or k > start):
                 if k > start:
                     self.parts.append({n: x[start:k] for n, x in columns.items()})
-                yield self.end(terms)
+                yield k, self.end(terms)
                 start = k
             if ended[k]:
                 self.parts.append({n: x[start : k + 1] for n, x in columns.items()})
-                yield self.end(terms)
+                yield k + 1, self.end(terms)
                 start = k + 1
         if start < len(time):
             self.parts.append({n: x[start:].copy() for n, x in columns.items()})
