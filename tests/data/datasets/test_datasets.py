@@ -119,6 +119,31 @@ def test_episodes_are_in_the_order_in_which_they_ended(tmp_path, monkeypatch):
     assert ends[0] == ends[1] == [(world, number) for _, world, number in by_time]
 
 
+@pytest.mark.parametrize("most", [2, 1000])
+def test_steps_between_an_end_and_a_reset_are_of_no_episode(
+    most, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(recorder, "MOST_SAMPLES", most)
+    cfg = tasks.make_cfg("Cartpole-Balance")
+    cfg.episode_length_s = 0.08  # four steps
+    env = Env(cfg, num_envs=2, seed=1, auto_reset=False)
+    actions = torch.rand(13, 2, 1)
+    with env.record(tmp_path / "run.simrec"):
+        for k, action in enumerate(actions):
+            # World 0 is reset in steps 4 and 9, world 1 in 7, after three more steps.
+            env.step(action, reset_ids={4: [0], 7: [1], 9: [0]}.get(k, ()))
+    spans = {0: [(0, 4), (5, 9), (10, 13)], 1: [(0, 4), (8, 12)]}
+    for world, parts in spans.items():
+        every = episodes_of(tmp_path / "run.simrec", complete=False)
+        mine = [one for one in every if one.world == world]
+        assert [one.number for one in mine] == list(range(len(parts)))
+        for one, (first, end) in zip(mine, parts, strict=True):
+            np.testing.assert_array_equal(
+                one.columns["action"], actions[first:end, world]
+            )
+            assert one.is_complete == (end < 13)
+
+
 def test_a_data_set_is_not_replaced_by_none(inputs, tmp_path):
     path, _ = inputs
     (tmp_path / "demos.hdf5").write_text("those of yesterday")

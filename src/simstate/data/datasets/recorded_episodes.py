@@ -234,11 +234,15 @@ def _episodes(recording: Recording) -> Iterator[Episode]:
 
 
 class _World:
-    """The episode in progress in a world, and the number of earlier ones."""
+    """The episode in progress in a world, and the number of earlier ones.
+
+    Steps after an end and before the next reset belong to none.
+    """
 
     def __init__(self, world: int) -> None:
         self.world, self.count = world, 0
         self.parts: list[dict[str, np.ndarray]] = []
+        self._is_going, self._last = True, -np.inf
 
     def cut(
         self, columns: dict[str, np.ndarray], terms: list[str]
@@ -248,21 +252,24 @@ class _World:
         if not len(time):
             return
         ended = columns["terminated"] | columns["truncated"]
-        last = self.parts[-1]["time"][-1] if self.parts else -np.inf
-        again = np.concatenate([[last], time[:-1]]) >= time  # a manual reset
-        start = 0
+        again = np.concatenate([[self._last], time[:-1]]) >= time  # a reset
+        self._last, start = time[-1], 0
         for k in range(len(time)):
-            if again[k] and (self.parts or k > start):
-                if k > start:
-                    self.parts.append({n: x[start:k] for n, x in columns.items()})
-                yield k, self.end(terms)
-                start = k
-            if ended[k]:
-                self.parts.append({n: x[start : k + 1] for n, x in columns.items()})
+            if again[k]:
+                if self._is_going and (self.parts or k > start):
+                    self._keep(columns, start, k)
+                    yield k, self.end(terms)
+                self._is_going, start = True, k
+            if ended[k] and self._is_going:
+                self._keep(columns, start, k + 1)
                 yield k + 1, self.end(terms)
-                start = k + 1
-        if start < len(time):
-            self.parts.append({n: x[start:].copy() for n, x in columns.items()})
+                self._is_going = False
+        if self._is_going:
+            self._keep(columns, start, len(time))
+
+    def _keep(self, columns: dict[str, np.ndarray], start: int, end: int) -> None:
+        if end > start:
+            self.parts.append({n: x[start:end].copy() for n, x in columns.items()})
 
     def end(self, terms: list[str]) -> Episode:
         """Return the episode of all parts so far."""
