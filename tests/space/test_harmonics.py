@@ -116,6 +116,29 @@ def test_acceleration_and_gradient_by_definition(place):
     )
 
 
+def test_a_central_coefficient_other_than_one_scales_the_central_term():
+    """And without one (zero), the central term is that of μ."""
+    whole = earth_coefficients(3, 0)
+    c = whole.c.clone()
+    c[0, 0] = 1.02
+    field = HarmonicCoefficients("it", whole.mu, whole.radius, c, whole.s)
+    gravity = HarmonicGravity(field)
+    at = torch.as_tensor(PLACES[0])[None, None]
+    want, gradient = by_definition(field, PLACES[0])
+    np.testing.assert_allclose(gravity.acceleration(ZERO, at)[0, 0], want, rtol=1e-14)
+    np.testing.assert_allclose(
+        gravity.gradient(ZERO, at)[0, 0], gradient, rtol=0, atol=1e-19
+    )
+    c = c.clone()
+    c[0, 0] = 0.0
+    gravity = HarmonicGravity(
+        HarmonicCoefficients("it", whole.mu, whole.radius, c, whole.s)
+    )
+    assert torch.equal(
+        gravity.acceleration(ZERO, at), HarmonicGravity(whole).acceleration(ZERO, at)
+    )
+
+
 def test_the_whole_shipped_field_at_a_place_that_another_program_computed():
     """Degree and order 20 of EGM2008; numbers by brahe 1.8, rounded to its digits."""
     gravity = HarmonicGravity(earth_coefficients(20), UniformRotation(0.0))

@@ -35,7 +35,8 @@ class HarmonicCoefficients:
     radius: float
     """Reference radius of the coefficients [m]."""
     c: Tensor
-    """C̄ₙₘ in row n and column m, float64; (degree + 1, degree + 1)."""
+    """C̄ₙₘ in row n and column m, float64; (degree + 1, degree + 1). C̄₀₀ is the factor
+    of the central term μ/r; 0 counts as 1."""
     s: Tensor
     """S̄ₙₘ likewise."""
 

@@ -72,7 +72,8 @@ class HarmonicGravity(Gravity):
         self.parameters.declare("mu", coefficients.mu, unit="m³/s²", more_than=0)
         self.parameters.declare("radius", coefficients.radius, unit="m", more_than=0)
         c = coefficients.c.clone()
-        c[0, 0] = 0.0  # the central term is separate
+        if bool(c[0, 0]):
+            c[0, 0] -= 1.0  # the central term is separate
         self.tables = harmonics.make_tables(c, coefficients.s)
         """Tables of the evaluation, as plain tensors."""
 
