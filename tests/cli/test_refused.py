@@ -52,6 +52,8 @@ REFUSED = {
     "dispersions study.py --confidence 0": "--confidence must be",
     "export --to hdf5 --out a.hdf5": "Name a recording to export",
     "export run.simrec run.simrec --to foxglove --out a.mcap": "one recording, got 2",
+    "export run.simrec --to hdf5 --out a.hdf5 --worlds 0": "--worlds is for --to",
+    "export run.simrec --to foxglove --out a.mcap --success a": "--success is for --to",
     "view cartpole --made-by study.py": "--made-by is for recordings",
     "view cartpole --policy p.onnx": "'cartpole' is a model",
     "view now.npz": "simstate view MODEL --snapshot now.npz",

@@ -41,7 +41,13 @@ class ExportCommand(AnswerCommand):
 
         if not self.files:
             raise InvalidInputError("Name a recording to export.")
+        if self.worlds and self.to != "foxglove":
+            raise InvalidInputError(
+                f"--worlds is for --to foxglove; --to {self.to} has all worlds."
+            )
         if self.to == "foxglove":
+            if self.success is not None:
+                raise InvalidInputError("--success is for --to hdf5 and lerobot.")
             first, *others = self.files
             if others:
                 raise InvalidInputError(
@@ -54,7 +60,8 @@ class ExportCommand(AnswerCommand):
             count = datasets.write_hdf5(self.files, self.out, success=self.success)
             what = "episodes"
         else:
-            keep = None if self.success is None else success_of(self.success)
+            kept = self.success
+            keep = None if kept is None else success_of(self.files, kept)
             count = datasets.write_lerobot(self.files, self.out, keep=keep)
             what = "episodes"
         return Answer(

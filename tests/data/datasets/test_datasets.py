@@ -93,7 +93,7 @@ def test_episodes_are_cut_where_they_ended(inputs):
     complete = list(episodes_of(path))
     assert len(complete) == int(steps[4].sum())
     assert {e.ends for e in complete} >= {("time_out",)}
-    kept = list(episodes_of(path, keep=success_of("time_out")))
+    kept = list(episodes_of(path, keep=success_of(path, "time_out")))
     assert 0 < len(kept) <= len(complete)
 
 
@@ -142,6 +142,18 @@ def test_steps_between_an_end_and_a_reset_are_of_no_episode(
                 one.columns["action"], actions[first:end, world]
             )
             assert one.is_complete == (end < 13)
+
+
+def test_a_success_is_a_term_of_the_task(inputs, tmp_path):
+    path, _ = inputs
+    with raises(UnknownNameError, name="timeout"):
+        write_hdf5(path, tmp_path / "demos.hdf5", success="timeout")
+    sim = Simulation(tasks.make_cfg("Cartpole-Balance").scene)
+    with sim.record(tmp_path / "sim.simrec", fields=["ctrl"]):
+        pass
+    with raises(UnknownNameError, name="time_out"):
+        success_of(tmp_path / "sim.simrec", "time_out")
+    assert not (tmp_path / "demos.hdf5").exists()
 
 
 def test_a_data_set_is_not_replaced_by_none(inputs, tmp_path):
@@ -212,7 +224,7 @@ def test_an_older_file_of_isaac_lab(tmp_path):
 
 def test_parquet_has_what_lerobot_wants(inputs, tmp_path):
     path, _ = inputs
-    keep = success_of("time_out")
+    keep = success_of(path, "time_out")
     count = write_lerobot(path, tmp_path / "set", task="walk", keep=keep)
     episodes = list(episodes_of(path, keep=keep))
     assert count == len(episodes)

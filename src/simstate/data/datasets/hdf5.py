@@ -36,6 +36,7 @@ from simstate.data.datasets.recorded_episodes import (
     paths_of,
     recordings_of,
     step_of,
+    success_of,
 )
 from simstate.record.columns import CAMERA, EACH
 
@@ -108,6 +109,7 @@ def write_hdf5(
     h5py = library("h5py", "data", "HDF5 files")
     check_target(path, *paths_of(source))
     contracts, about, kinds = _about(source)
+    succeeds = None if success is None else success_of(source, success)
     count = total = 0
     with replacing(Path(path)) as part, h5py.File(part, "w") as file:
         file.attrs["format_version"] = FORMAT_VERSION
@@ -115,8 +117,8 @@ def write_hdf5(
         for episode in episodes_of(source, keep=keep):
             group = data.create_group(f"demo_{count}")
             _write_episode(group, episode, contracts, kinds)
-            if success is not None:
-                group.attrs["success"] = episode.ends == (success,)
+            if succeeds is not None:
+                group.attrs["success"] = succeeds(episode)
             group.attrs["seed"] = about["seed"]
             count, total = count + 1, total + len(episode)
         if not count:

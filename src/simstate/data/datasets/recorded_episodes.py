@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from simstate.base.errors import InvalidInputError, RecordingError
+from simstate.base.errors import InvalidInputError, RecordingError, unknown_name
 from simstate.record import Recording
 
 Source: TypeAlias = "str | Path | Recording | Sequence[str | Path]"
@@ -107,8 +107,15 @@ def episodes_of(
                 yield episode
 
 
-def success_of(term: str) -> Keep:
+def success_of(source: Source, term: str) -> Keep:
     """Return a filter of episodes that ended by one term only, such as "time_out"."""
+    opened = recordings_of(source)  # keeps the recording open
+    recording = next(opened)
+    terms: list[str] = []
+    if recording.kind == "env":
+        terms = recording.contract("ended")["names"]
+    if term not in terms:
+        raise unknown_name(f"term of {str(recording.path)!r}", term, terms)
     return lambda episode: episode.ends == (term,)
 
 
