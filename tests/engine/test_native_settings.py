@@ -73,3 +73,20 @@ def test_the_bits_are_those_of_the_model_as_it_is(name, solver):
     island = mujoco.mjtDisableBit.mjDSBL_ISLAND.value
     off = int(sim.expand("opt.disableflags")[0]) & island
     assert bool(off) == (model.ntree == 1)
+
+
+@pytest.mark.parametrize("core", ["0", "1"])
+def test_the_sensor_of_the_kinetic_energy_is_that_of_the_new_state(core, monkeypatch):
+    """In free fall it is ½ m v²; MuJoCo's has the state before where energy is on."""
+    monkeypatch.setenv("SIMSTATE_CORE", core)
+    model = mujoco.MjModel.from_xml_string(
+        '<mujoco><option timestep="0.01"><flag energy="enable"/></option><worldbody>'
+        '<body><freejoint/><geom size=".1" mass="2"/></body></worldbody>'
+        "<sensor><e_kinetic/><e_potential/></sensor></mujoco>"
+    )
+    sim = Simulation(model, 2)
+    for _ in range(3):
+        sim.step()
+        height, speed = sim.data.qpos[:, 2], sim.data.qvel[:, 2]
+        want = torch.stack([speed**2, 2 * 9.81 * height], dim=1)
+        torch.testing.assert_close(sim.data.sensordata, want, rtol=1e-12, atol=1e-12)

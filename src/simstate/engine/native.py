@@ -349,9 +349,12 @@ def _neutral_settings(model: mujoco.MjModel) -> mujoco.MjModel:
 
     Automatic resets of diverged worlds are disabled: even a forward pass would reset
     them, and the state would be lost. With a single kinematic tree, which is one
-    constraint island, the search for islands is disabled to save time.
+    constraint island, the search for islands is disabled to save time. Energies are
+    computed where they are read: with <flag energy="enable"/>, MuJoCo's sensor of the
+    kinetic energy has that of the evaluation before.
     """
     model = copy.copy(model)
+    model.opt.enableflags &= ~mujoco.mjtEnableBit.mjENBL_ENERGY.value
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET.value
     if model.ntree == 1:
         model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_ISLAND.value
