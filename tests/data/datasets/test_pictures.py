@@ -23,7 +23,7 @@ from simstate.data.datasets import (
     write_lerobot,
 )
 from simstate.data.datasets.collection import with_cameras
-from simstate.env import Env, tasks
+from simstate.env import Env, ObservationGroupCfg, ObservationTermCfg, tasks
 
 FEATURE, HEIGHT, WIDTH = "observation.images.front", 20, 32
 
@@ -93,6 +93,33 @@ def test_statistics_of_pictures(run, tmp_path):
         assert np.shape(stats[name]) == (3, 1, 1)
         np.testing.assert_allclose(np.ravel(stats[name]), want, rtol=1e-9)
     assert stats["count"] == [len(every)]
+
+
+@pytest.mark.parametrize("seen", ["columns and a picture", "a picture"])
+def test_the_state_of_a_policy_that_observes_pictures(seen, tmp_path):
+    cfg = tasks.make_cfg("Cartpole-Balance")
+    cfg.episode_length_s = 0.1
+    columns = cfg.observations["policy"]
+    picture = ObservationTermCfg(lambda env: painted(env.sim))
+    mixed = {"eye": picture, **columns.terms}
+    terms = mixed if seen == "columns and a picture" else {"eye": picture}
+    cfg.observations = {"policy": ObservationGroupCfg(terms), "critic": columns}
+    with (env := Env(cfg, 2, seed=2)).record(tmp_path / "run.simrec"):
+        for _ in range(6):
+            env.step(torch.zeros(2, env.action_dim))
+    assert write_lerobot(tmp_path / "run.simrec", tmp_path / "set") == 2
+    table = pq.read_table(tmp_path / "set/data/chunk-000/file-000.parquet").to_pandas()
+    first = next(episodes_of(tmp_path / "run.simrec")).columns
+    name = next(iter(columns.terms))
+    name = f"policy/{name}" if len(terms) > 1 else "critic"
+    np.testing.assert_array_equal(
+        np.stack(table["observation.state"])[:5], first[f"observation/{name}"]
+    )
+    pictures = "policy" if len(terms) == 1 else "policy/eye"
+    write_lerobot(tmp_path / "run.simrec", tmp_path / "flat", state=pictures)
+    table = pq.read_table(tmp_path / "flat/data/chunk-000/file-000.parquet").to_pandas()
+    want = first[f"observation/{pictures}"].reshape(5, -1)
+    np.testing.assert_array_equal(np.stack(table["observation.state"])[:5], want)
 
 
 def test_other_formats_have_them_too(run, tmp_path):

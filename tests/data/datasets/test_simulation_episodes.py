@@ -110,6 +110,12 @@ def test_lerobot_has_the_same_episodes(tmp_path: Path) -> None:
         table["observation.state"][:12], joints[:12, 0], atol=1e-6
     )
     assert "next.reward" not in table
+    name = "contacts/box.force_w"
+    datasets.write_lerobot(tmp_path / "run.simrec", tmp_path / "forces", state=name)
+    (file,) = (tmp_path / "forces/data").rglob("*.parquet")
+    forces = np.array(parquet.read_table(file)["observation.state"].to_pylist()[:12])
+    want = Recording(tmp_path / "run.simrec")[name][:12, 0, 0]
+    np.testing.assert_allclose(forces, want, rtol=1e-6)
 
 
 def test_a_recording_without_controls_says_what_to_record(tmp_path: Path) -> None:

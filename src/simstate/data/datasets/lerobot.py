@@ -61,7 +61,8 @@ def write_lerobot(
             episode is then a world from one reset to the next, without rewards.
         folder: the folder to create; it may exist if it is empty.
         task: description of the task, in words; None: the task's name.
-        state: the observation group for `observation.state`, None: "policy"; of a
+        state: the observation group for `observation.state`; None: "policy" or, where
+            that has pictures, its first term or the first group that has none. Of a
             Simulation the recorded quantity, None: the first.
         keep: returns True for the episodes to write; None: all complete ones.
         robot_type: type of the robot; None: the names of the scene's entities.
@@ -120,7 +121,9 @@ class _Writer(Closing):
     def _state_column(self, recording: Recording, state: str | None) -> str:
         """Return the column for `observation.state`; raise if it is unknown."""
         if recording.kind == "env":
-            name = f"{OBSERVATION}{state or 'policy'}"
+            if state is None:
+                return _default_state(recording)
+            name = f"{OBSERVATION}{state}"
             recording.contract(name)
             return name
         if state is not None:
@@ -218,7 +221,7 @@ class _Writer(Closing):
         """Return the features of an episode; shape (steps, k) or (steps,)."""
         columns = episode.columns
         found = {
-            "observation.state": columns[self._state],
+            "observation.state": columns[self._state].reshape(len(episode), -1),
             "action": columns["action"],
             "next.done": columns["terminated"] | columns["truncated"],
         }
@@ -310,6 +313,17 @@ class _Writer(Closing):
         for name in _NUMBERS:
             found[name] = {"dtype": "int64", "shape": [1], "names": None}
         return found
+
+
+def _default_state(recording: Recording) -> str:
+    """Return the first observation without pictures, "policy" before others."""
+
+    def rank(name: str) -> tuple[bool, bool]:
+        is_picture = len(recording.contract(name)["shape"]) > 1
+        group = name.removeprefix(OBSERVATION).partition("/")[0]
+        return is_picture, group != "policy"
+
+    return min((n for n in recording.names if n.startswith(OBSERVATION)), key=rank)
 
 
 def _feature(column: str) -> str:
