@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from tests.raised import raises
 from tests.tracer import lines_of, traced
 
@@ -47,6 +48,14 @@ def columns(collection):
             for episode in episodes_of(recording, keep=collection.keep):
                 found[first + episode.world] = episode.columns
     return found
+
+
+@pytest.mark.parametrize(
+    "make_act", [lambda env: torch.zeros(2, 1), lambda env: lambda: 0, lambda: 0, None]
+)
+def test_a_policy_is_made_for_the_worlds_and_maps_observations(make_act, tmp_path):
+    with raises(InvalidInputError, name="make_act"):
+        collect(cfg_of(), make_act, tmp_path / "a", episodes=2, envs=2)
 
 
 def test_what_a_world_does_does_not_depend_on_the_batch(tmp_path):

@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from simstate.base.checks import whole_number
+from simstate.base.checks import check_called_as, whole_number
 from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.base.files import naming_errors, write_atomically
 from simstate.data.datasets.hdf5 import write_hdf5
@@ -146,6 +146,7 @@ def collect(
     """
     whole_number("episodes", episodes, 1)
     whole_number("envs", envs, 1)
+    check_called_as("make_act", make_act, "env", name="make_act")
     check_success(cfg, success)
     cfg = with_cameras(cfg, cameras, image_size)
     kept = with_pictures(quantities, cameras)
@@ -269,6 +270,7 @@ class _Part:
             first_world=part * self.envs,
         )
         act = self.make_act(env)
+        check_called_as("The policy", act, "observations", name="make_act")
         going = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
         seen, _ = env.reset()
         with env.record(
