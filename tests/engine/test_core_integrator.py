@@ -129,6 +129,31 @@ def wild_states(model):
     return rows
 
 
+@its_rk4_is_ours
+@pytest.mark.parametrize("use", ["0", "1"])
+def test_plugins_read_the_time_of_the_stage(use, monkeypatch):
+    """MuJoCo's PID limits the rate of its command from the first instant on."""
+    monkeypatch.setenv("SIMSTATE_CORE", use)
+    model = mujoco.MjModel.from_xml_string("""<mujoco><option integrator="RK4"/>
+      <extension><plugin plugin="mujoco.pid"><instance name="pid">
+        <config key="kp" value="40"/><config key="ki" value="40"/>
+        <config key="kd" value="4"/><config key="slewmax" value="3"/>
+      </instance></plugin></extension>
+      <worldbody><body><joint name="j"/><geom size=".1" pos=".1 0 0"/></body>
+      </worldbody>
+      <actuator><plugin plugin="mujoco.pid" instance="pid" joint="j" actdim="2"/>
+      </actuator></mujoco>""")
+    sim = Simulation(model, 2, integrator=integrate.RK4(attitude="manifold"))
+    data = mujoco.MjData(model)
+    sim.data.ctrl[:] = 0.3
+    data.ctrl[:] = 0.3
+    for _ in range(3):
+        sim.step()
+        mujoco.mj_step(model, data)
+    for name in ("qpos", "qvel", "act"):
+        np.testing.assert_array_equal(getattr(sim.data, name)[1], getattr(data, name))
+
+
 @pytest.mark.parametrize("attitude", integrate.ATTITUDE_MODES)
 def test_unnormalised_attitudes_and_activations_at_their_limits(stepper_sim, attitude):
     model = smooth("limb")

@@ -213,7 +213,7 @@ class Forcing:
 
     @property
     def has_readers(self) -> bool:
-        """True if models, processes or mass flow read time and state at the stages."""
+        """True if models, processes or mass flow read the state at the stages."""
         return bool(self.models or self.processes) or self.mass_flow is not None
 
     @property

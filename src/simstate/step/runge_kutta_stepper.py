@@ -284,8 +284,7 @@ class RungeKuttaStepper:
         for block in blocks:
             block.begin()
         for stage, c in enumerate(tableau.c):
-            if forcing.has_readers:
-                torch.add(start, h, alpha=c, out=time)
+            torch.add(start, h, alpha=c, out=time)
             forcing.evaluate_stage(rows)
             for block in blocks:
                 block.advance(stage)

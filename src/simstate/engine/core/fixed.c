@@ -23,7 +23,7 @@ static void next(core_world* w) {
   core_displace(w, weights, at->stage + 1, at->h);
   at->stage++;
   if (!last) {
-    if (core_has_readers(w->in)) w->d->time = at->start + at->h * s->c[at->stage];
+    w->d->time = at->start + at->h * s->c[at->stage];
     return;
   }
   w->d->time = at->start + at->h;

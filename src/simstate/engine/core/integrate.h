@@ -217,9 +217,6 @@ void core_finish(core_world* w);
 /* Advances the observers of contacts by `passed` seconds. */
 void core_note_step(core_world* w, double passed);
 
-/* Whether anything but MuJoCo reads time and state at the stages. */
-int core_has_readers(const core_integrator* in);
-
 /* Hands over what a world has beyond its mjData: processes and masses. */
 void core_world_store(core_world* w);
 

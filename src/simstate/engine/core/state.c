@@ -425,7 +425,3 @@ void core_finish(core_world* w) {
   memcpy(w->d->qacc_warmstart,
          rates_at(w, CORE_QVEL, w->in->scheme.num_stages - 1), BYTES(w->in->nv));
 }
-
-int core_has_readers(const core_integrator* in) {
-  return in->has_calls || in->num_loads || in->num_processes || in->mass_rate;
-}
