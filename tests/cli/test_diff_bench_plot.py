@@ -12,6 +12,7 @@ from simstate import EntityCfg, SceneCfg, Simulation, integrate
 from simstate.cli import main
 from simstate.cli.model_scene import disturb, scene_of
 from simstate.cli.plain_loop import STEPS, PlainLoop
+from simstate.simulators.state_file import save_states
 from simstate.state import Snapshot, diff
 
 
@@ -127,6 +128,16 @@ def test_diff_refuses_files_that_it_cannot_read(saved, tmp_path, capsys):
             message = " ".join(capsys.readouterr().err.split())
             assert expected in message
             assert "pickle" not in message
+
+
+def test_diff_refuses_a_snapshot_and_unified_states(saved, tmp_path, capsys):
+    whole, states = saved("a"), tmp_path / "states.npz"
+    cart = SceneCfg(entities={"robot": EntityCfg(model="cartpole")})
+    save_states(Simulation(cart, 3).get_states(mode="tensor"), states)
+    for pair in ((whole, str(states)), (str(states), whole)):
+        assert main(["diff", *pair]) == 1
+        message = " ".join(capsys.readouterr().err.split())
+        assert f"{str(states)!r} has the format 'simstate states 1'" in message
 
 
 def test_diff_refuses_two_models(saved, tmp_path, capsys):

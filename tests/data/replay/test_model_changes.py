@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import mujoco
 import pytest
 
@@ -59,6 +61,14 @@ def test_at_most_five_elements_of_a_field_are_listed():
         assert len(lines) == 5 + (more is not None)
         if more is not None:
             assert lines[-1] == f"{more} more of body_inertia"
+
+
+def test_nan_differs_from_numbers_alone():
+    then, now = model(), model()
+    then.body_ipos[1, 0] = then.body_ipos[2] = now.body_ipos[1, 0] = math.nan
+    assert model_changes(then, now) == [
+        f"body_ipos of 2[{k}] is 0.0, it was nan" for k in range(3)
+    ]
 
 
 def test_options_differ_by_component_or_as_one_number():

@@ -15,6 +15,7 @@ from tests.record.conftest import drive, scene
 from tests.simulators.looped import INFO, LoopedSimulator
 
 from simstate import (
+    CameraCfg,
     DivergenceError,
     InvalidInputError,
     NativeCfg,
@@ -313,6 +314,17 @@ def test_memory_of_ones_own_is_not_needed_to_rebuild(tmp_path):
     found = replay(path)
     assert found.is_same
     assert found.left_out == ["mine"]
+
+
+def test_pictures_are_compared_where_the_worlds_have_the_camera(tmp_path):
+    """Worlds that are made from the recording have its model, not its cameras."""
+    path = tmp_path / "run.simrec"
+    eye = CameraCfg(pos=(0, -2, 1), look_at=(0, 0, 1), width=8, height=6)
+    sim = Simulation(dataclasses.replace(scene(), cameras={"eye": eye}), 1)
+    with sim.record(path, quantities=["camera/eye", "qpos"]):
+        sim.step(3)
+    assert replay(path, sim).left_out == []
+    assert replay(path).left_out == ["camera/eye"]
 
 
 def test_on_the_other_engine_within_a_bound(tmp_path, make_sim, random_rows):
