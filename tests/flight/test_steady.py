@@ -16,6 +16,7 @@ from simstate.flight import (
     ControlCfg,
     ExponentialAtmosphere,
     FreeFlight,
+    Load,
     Propeller,
     Table,
     flight_modes,
@@ -178,6 +179,25 @@ def test_phugoid_and_short_period_are_those_of_linear_theory(time):
             assert mode.frequency == pytest.approx(abs(want), rel=1e-3)
             assert mode.damping == pytest.approx(-want.real / abs(want), rel=1e-3)
             assert abs(mode.eigenvalue - want) < 1e-3 * abs(want)
+
+
+def test_an_aircraft_whose_phugoid_does_not_swing_keeps_its_short_period():
+    """Thrust that falls steeply with airspeed splits the phugoid into two decays."""
+    flight = glider(1, velocity_E__E=(15.0, 0.0, 0.0))
+    falls = 30.0  # N·s/m
+
+    def thrust(t, state):
+        push = 2.0 + falls * (15.0 - state.airspeed)
+        return Load(force=torch.stack([push, 0 * push, 0 * push], dim=-1))
+
+    flight.add_load(thrust)
+    trim_flight(flight, {"airspeed": 15.0}, ("alpha", "flight_path", "elevator"))
+    matrix = longitudinal(15.0)
+    matrix[0, 0] -= falls / MASS  # small angles
+    (want,) = (x for x in np.linalg.eigvals(matrix) if x.imag > 0)
+    found = flight_modes(linearise_flight(flight))
+    assert found.phugoid is None
+    assert found.short_period.frequency == pytest.approx(abs(want), rel=0.05)
 
 
 @pytest.mark.parametrize("time", ["continuous", "discrete"])

@@ -237,13 +237,22 @@ def flight_modes(model: LinearModel, env_id: int = 0) -> FlightModes:
     """
     instance_of("model", model, LinearModel)
     swings = [m for m in model.part(LONGITUDINAL).modes(env_id) if m.is_oscillation]
+    phugoid = swings[-1] if swings else None
+    short_period = swings[0] if len(swings) > 1 else None
+    if len(swings) == 1 and not _exchanges_height(swings[0]):
+        phugoid, short_period = None, swings[0]
     sides = model.part(LATERAL).modes(env_id)
     rolls = [mode for mode in sides if mode.is_oscillation]
     decays = [mode for mode in sides if not mode.is_oscillation]
     return FlightModes(
-        phugoid=swings[-1] if swings else None,
-        short_period=swings[0] if len(swings) > 1 else None,
+        phugoid=phugoid,
+        short_period=short_period,
         dutch_roll=rolls[0] if rolls else None,
         roll=decays[0] if decays else None,
         spiral=decays[-1] if len(decays) > 1 else None,
     )
+
+
+def _exchanges_height(mode: Mode) -> bool:
+    """Return True if speed and pitch take part in a mode more than w and q."""
+    return mode.participation["u"] + mode.participation["theta"] > 0.5
