@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import os
 import pickle
@@ -34,7 +35,7 @@ from simstate.data.datasets import (
     write_lerobot,
 )
 from simstate.data.datasets.recorded_episodes import success_of
-from simstate.env import Env, TerminationTermCfg, tasks
+from simstate.env import Env, EventTermCfg, TerminationTermCfg, tasks
 from simstate.record import Recording, recorder
 
 QUANTITIES = (
@@ -154,6 +155,30 @@ def test_a_success_is_a_term_of_the_task(inputs, tmp_path):
     with raises(UnknownNameError, name="time_out"):
         success_of(tmp_path / "sim.simrec", "time_out")
     assert not (tmp_path / "demos.hdf5").exists()
+
+
+@pytest.mark.parametrize("most", [3, 1000])
+def test_an_episode_may_start_later_than_the_one_before_it_ended(
+    most, tmp_path, monkeypatch
+):
+    """An event sets the time at a reset: each episode starts 1 s after another."""
+    monkeypatch.setattr(recorder, "MOST_SAMPLES", most)
+    cfg = tasks.make_cfg("Cartpole-Balance")
+    cfg.episode_length_s = 0.08  # four steps
+    starts = itertools.count(1.0)
+
+    def set_clock(env, env_ids):
+        env.sim.data.time[env_ids] = next(starts)
+
+    cfg.events["clock"] = EventTermCfg(set_clock, mode="reset")
+    env = Env(cfg, num_envs=2, seed=1)
+    with env.record(tmp_path / "run.simrec"):
+        for _ in range(10):
+            env.step(torch.zeros(2, 1))
+    every = list(episodes_of(tmp_path / "run.simrec", complete=False))
+    lengths = {(one.world, one.number): len(one) for one in every}
+    assert lengths == {(w, k): n for w in (0, 1) for k, n in enumerate((4, 4, 2))}
+    assert all(np.ptp(one.columns["time"]) < 0.08 for one in every)
 
 
 def test_a_data_set_is_not_replaced_by_none(inputs, tmp_path):

@@ -225,7 +225,8 @@ def _time_writes(recording: Recording) -> np.ndarray:
 
 
 def _episodes(recording: Recording) -> Iterator[Episode]:
-    worlds = {world: _World(world) for world in recording.worlds}
+    auto_reset = bool(recording.header["auto_reset"])
+    worlds = {world: _World(world, auto_reset) for world in recording.worlds}
     terms: list[str] = recording.contract("ended")["names"]
     for block in recording.blocks:
         columns = recording.read_block(block)
@@ -243,11 +244,13 @@ def _episodes(recording: Recording) -> Iterator[Episode]:
 class _World:
     """The episode in progress in a world, and the number of earlier ones.
 
-    Steps after an end and before the next reset belong to none.
+    With `auto_reset`, the step after an end starts an episode, whatever its time.
+    Otherwise, steps between an end and the next reset belong to no episode.
     """
 
-    def __init__(self, world: int) -> None:
+    def __init__(self, world: int, auto_reset: bool) -> None:
         self.world, self.count = world, 0
+        self._auto_reset = auto_reset
         self.parts: list[dict[str, np.ndarray]] = []
         self._is_going, self._last = True, -np.inf
 
@@ -270,7 +273,7 @@ class _World:
             if ended[k] and self._is_going:
                 self._keep(columns, start, k + 1)
                 yield k + 1, self.end(terms)
-                self._is_going = False
+                self._is_going, start = self._auto_reset, k + 1
         if self._is_going:
             self._keep(columns, start, len(time))
 
