@@ -33,6 +33,7 @@ HOOKS = {
 
 CHANGES = {
     "engine/native.py: model.opt.disableflags": "a copy of the user's model",
+    "engine/native.py: model.opt.enableflags": "likewise",
     "engine/warp.py: owner.…": "arrays of the Warp model, which the engine has created",
     "engine/warp_start.py: wp.config.log_level": "Warp's setting for the process",
     "engine/warp_on_demand.py: model.geom_group": "a copy of the model",
