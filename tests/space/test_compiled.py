@@ -329,6 +329,28 @@ def test_a_wheel_whose_maximum_speed_is_zero_gives_no_torque(monkeypatch):
         assert float(speeds[1:].abs().max()) < 1e-9
 
 
+def test_a_motor_slows_down_a_wheel_whose_maximum_speed_is_zero(monkeypatch):
+    """The torque that slows a wheel down does not fade, on both paths."""
+    kept = []
+
+    def add(sim):
+        wheels = ReactionWheels("a", WHEELS)
+        sim.add_force(wheels)
+        for name in ("max_speed", "coulomb", "viscous"):
+            wheels.parameters[name][:] = 0.0
+        sim.data.qvel[:] = 0.0
+        sim.scene["a"].write_joint_velocity_to_sim([[20.0]], [0])
+        sim.data.ctrl[:, 0] = -0.1
+        kept.append(sim)
+
+    (ours, _), (plain, _) = flown(monkeypatch, RK4, add, (3, 2), wheeled)
+    torch.testing.assert_close(ours, plain, rtol=1e-9, atol=1e-12)
+    for sim in kept:
+        speeds = sim.scene["a"].data.joint_vel[:, 0]
+        left = 20.0 - 0.1 / 0.02 * np.array([2.5, 1.5, 2.5])  # of a heavy hub
+        np.testing.assert_allclose(speeds, left, atol=0.5)
+
+
 @pytest.mark.parametrize("kind", [UniformRotation, EarthRotation])
 def test_a_rotation_that_is_a_subclass_is_evaluated_by_python(kind):
     if kind is EarthRotation:

@@ -88,8 +88,8 @@ class ReactionWheels(SceneForce):
         speed, given = self.speeds(sim).double(), self.parameters
         most = given["max_speed"]
         command = sim.data.ctrl[:, self._motors].double()
-        left = (most - speed * torch.sign(command)) / (_FADE * most)
-        left = torch.where(most > 0.0, left, 0.0)  # 0 / 0 if a wheel may not turn
+        room = most - speed * torch.sign(command)
+        left = torch.where(room == 0.0, 0.0, room / (_FADE * most))  # 0 / 0 at rest
         faded = command * left.clamp(0.0, 1.0)
         sim.data.ctrl[:, self._motors] = faded.to(sim.dtype)
         dry = given["coulomb"] * torch.tanh(speed / _STICKING)
