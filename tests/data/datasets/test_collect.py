@@ -51,10 +51,18 @@ def columns(collection):
 
 
 @pytest.mark.parametrize(
-    "make_act", [lambda env: torch.zeros(2, 1), lambda env: lambda: 0, lambda: 0, None]
+    ("make_act", "name"),
+    [
+        (lambda env: torch.zeros(2, 1), "make_act(env)"),
+        (lambda env: lambda: 0, "make_act(env)"),
+        (lambda: 0, "make_act"),
+        (None, "make_act"),
+    ],
 )
-def test_a_policy_is_made_for_the_worlds_and_maps_observations(make_act, tmp_path):
-    with raises(InvalidInputError, name="make_act"):
+def test_a_policy_is_made_for_the_worlds_and_maps_observations(
+    make_act, name, tmp_path
+):
+    with raises(InvalidInputError, name=name):
         collect(cfg_of(), make_act, tmp_path / "a", episodes=2, envs=2)
 
 

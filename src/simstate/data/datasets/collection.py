@@ -270,7 +270,7 @@ class _Part:
             first_world=part * self.envs,
         )
         act = self.make_act(env)
-        check_called_as("The policy", act, "observations", name="make_act")
+        check_called_as("The policy", act, "observations", name="make_act(env)")
         going = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
         seen, _ = env.reset()
         with env.record(
