@@ -233,13 +233,15 @@ def flight_modes(model: LinearModel, env_id: int = 0) -> FlightModes:
     """Return the classical modes of a world of a `linearise_flight` model.
 
     Longitudinal modes are those of u, w, q, theta only, lateral ones of v, p, r, phi:
-    heading, position and the density gradient are omitted, as in textbooks.
+    heading, position and the density gradient are omitted, as in textbooks. A single
+    longitudinal oscillation is the phugoid if u and theta participate in it more than
+    w and q, else the short period.
     """
     instance_of("model", model, LinearModel)
     swings = [m for m in model.part(LONGITUDINAL).modes(env_id) if m.is_oscillation]
     phugoid = swings[-1] if swings else None
     short_period = swings[0] if len(swings) > 1 else None
-    if len(swings) == 1 and not _exchanges_height(swings[0]):
+    if len(swings) == 1 and not _is_phugoid(swings[0]):
         phugoid, short_period = None, swings[0]
     sides = model.part(LATERAL).modes(env_id)
     rolls = [mode for mode in sides if mode.is_oscillation]
@@ -253,6 +255,6 @@ def flight_modes(model: LinearModel, env_id: int = 0) -> FlightModes:
     )
 
 
-def _exchanges_height(mode: Mode) -> bool:
-    """Return True if speed and pitch take part in a mode more than w and q."""
+def _is_phugoid(mode: Mode) -> bool:
+    """Return True if u and theta participate in a longitudinal mode more than w, q."""
     return mode.participation["u"] + mode.participation["theta"] > 0.5

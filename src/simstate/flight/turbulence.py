@@ -156,7 +156,7 @@ class Turbulence(Process):
         variance = 0.1 * torch.pi**2 / (span * length) * power(reach, 1 / 3)
         p = sigma[:, 2] * variance.sqrt() * roll
         _, v, w = self._outputs().unbind(-1)
-        # Of air that turns as a body: q = −∂w/∂x and r = ∂v/∂x.
+        # In air that rotates as a rigid body, q = −∂w/∂x and r = ∂v/∂x.
         q = -sigma[:, 2] * (w - mean_w) / (now.pitch_lag * now.speed)
         r = sigma[:, 1] * (v - mean_v) / (now.yaw_lag * now.speed)
         return torch.stack([p, q, r], dim=-1)
