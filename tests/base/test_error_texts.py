@@ -84,17 +84,17 @@ LONG = "x" * 99
         (
             lambda: check_calls("air", 1.5, "air.at(height)", "air.wind(t)"),
             InvalidInputError,
-            ["air must have air.at(height) and air.wind(t), got float: 1.5."],
+            ["air must support air.at(height) and air.wind(t), got float: 1.5."],
         ),
         (
             lambda: check_calls("air", "sea", "air.strip()", "air.at(height)"),
             InvalidInputError,
-            ["air must have air.at(height), got str: sea."],
+            ["air must support air.at(height), got str: sea."],
         ),
         (
             lambda: check_calls("name", str, "name.strip()"),
             InvalidInputError,
-            ["name must have name.strip(), got the class str: create an object."],
+            ["name must support name.strip(), got the class str: create an object."],
         ),
     ],
 )

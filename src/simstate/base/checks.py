@@ -231,7 +231,7 @@ def check_calls(what: str, value: object, *calls: str) -> None:
         given = f"{type(value).__name__}: {str(value)[:60]}"
         made = f"the class {getattr(value, '__name__', '')}: create an object"
         raise InvalidInputError(
-            f"{what} must have {' and '.join(lacking)}, got "
+            f"{what} must support {' and '.join(lacking)}, got "
             f"{made if is_class else given}.",
             name=argument(what),
         )
