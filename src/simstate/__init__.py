@@ -1,7 +1,7 @@
 """simstate: the state layer for MuJoCo.
 
-One world or thousands, on CPU threads or a GPU, behind one API; every number says its
-point, axes and unit, and nothing is read stale.
+One world or thousands, on CPU threads or a GPU, behind one API. Every quantity declares
+its reference point, axes and unit, and reads are never stale.
 """
 
 import os
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         entity,
         env,
         flight,
+        integrate,
         interop,
         record,
         scene,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
         train,
         view,
     )
-    from simstate import step as integrate
     from simstate.base.compiled_core import get_include
     from simstate.base.errors import (
         ConventionError,
@@ -134,10 +134,6 @@ __all__ = [
     "train",
     "view",
 ]
-
-# `simstate.integrate`, the public name of `simstate.step`, is found below it:
-# the package has one folder for each of its layers, and no other.
-__path__ = [*__path__, f"{__path__[0]}/step/public"]
 
 _HOMES = (
     "base.errors",
