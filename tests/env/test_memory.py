@@ -127,6 +127,17 @@ def test_a_term_that_keeps_its_own_tensors_cannot_be_saved(make):
         env.snapshot()
 
 
+@pytest.mark.parametrize("inference", [False, True])
+def test_a_tensor_that_is_replaced_in_every_step_is_noticed_after_any_step(inference):
+    """Torch's new tensors take the addresses, and thus the ids, of freed ones."""
+    env = cartpole(mine=Replaces)
+    for _ in range(10):
+        with torch.inference_mode(inference):
+            env.step(torch.zeros(3, 1))
+        with raises(SnapshotError, name="total"):
+            env.snapshot()
+
+
 def test_constants_of_a_term_do_no_harm():
     class Weighted:
         def __init__(self, cfg, env):

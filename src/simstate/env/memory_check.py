@@ -41,10 +41,12 @@ class Parts:
 
     def _error(self, label: str, name: str) -> SnapshotError:
         """Return the error for an attribute of a part, which knows the part's class."""
+        word = _word(name)
         error = SnapshotError(
             f"The {label} changes {name!r}, which is in no slot: no snapshot has it, "
             "and no reset or undo changes it. Keep the state of each world in "
-            f"env.memory({_word(name)!r}, shape), values that all worlds share in "
+            f"self.{word} = env.memory({word!r}, shape) and write into it, "
+            f"self.{word}[:] = …; keep values that all worlds share in "
             "env.memory(…, shared=True), and create constants in __init__.",
             name=name,
         )
@@ -77,13 +79,31 @@ class Parts:
             yield f"command term {name!r} on the host", command
 
 
+class _Mark:
+    """A tensor and its version; it keeps the tensor, so that no other gets its id."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = tensor
+        # Inference tensors have no version: writes to them are not detected.
+        self._version = -1 if tensor.is_inference() else tensor._version
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _Mark)
+            and self._tensor is other._tensor
+            and self._version == other._version
+        )
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+
 def _leaves(
     name: str, value: Any, slots: set[int], depth: int
 ) -> Iterator[tuple[str, object]]:
     """Yield the numbers in a value by name, each with a mark that changes with it."""
     if isinstance(value, Tensor):
         if value.numel() and value.untyped_storage().data_ptr() not in slots:
-            yield name, (id(value), value._version)
+            yield name, _Mark(value)
     elif isinstance(value, bool | int | float | complex):
         yield name, value
     elif isinstance(value, np.ndarray) and isinstance(value.base, Tensor):
