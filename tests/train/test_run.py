@@ -16,7 +16,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tests.raised import raises
 
 from simstate.base.errors import SimStateError, SnapshotError
-from simstate.env import tasks
+from simstate.env import RewardTermCfg, tasks
 from simstate.train.checkpoint import find_checkpoint, read_checkpoint
 from simstate.train.run_cfg import OutputCfg, RunCfg
 from simstate.train.run_memory import check_memory
@@ -106,6 +106,35 @@ def test_progress_tells_reward_length_and_speed(tmp_path):
     assert 0.0 < told[-1].episode_length_s < 10.0
     assert told[-1].reward is not None
     assert told[-1].steps_per_second > 0.0
+
+
+class Counts:
+    """A reward term that keeps a number itself, which no checkpoint would have."""
+
+    def __init__(self, cfg, env):
+        self.steps = 0
+
+    def reset(self, env_ids):
+        pass
+
+    def __call__(self, env):
+        self.steps += 1
+        return torch.full((env.num_envs,), 1.0 / self.steps)
+
+
+def counting():
+    """The task with a reward that counts."""
+    cfg = tasks.make_cfg(TASK)
+    cfg.rewards["counts"] = RewardTermCfg(Counts, weight=1.0)
+    return cfg
+
+
+def test_a_task_that_cannot_be_saved_is_rejected_before_its_first_update(tmp_path):
+    cfg = dataclasses.replace(settings(), task=f"{__file__}:counting")
+    run = TrainingRun(cfg, tmp_path)
+    with raises(SnapshotError, name="steps"):
+        run.learn(6, quiet)
+    assert run.iteration == 0
 
 
 def test_more_updates_can_be_asked_for_later(whole, tmp_path):

@@ -204,9 +204,12 @@ class TrainingRun:
                 worlds.episode_length_buf, high=longest
             )
         seen = self._worlds.get_observations().to(self.cfg.device)
+        first = self.iteration
         while self.iteration < iterations:
             begin = time.perf_counter()
             seen = self._gather(seen)
+            if self.iteration == first:  # raises if the worlds could not be saved
+                self.env.snapshot()
             gathered = time.perf_counter()
             self.algorithm.desired_kl = self.cfg.train.kl_target(self.iteration)
             with self.core_seconds("update"):
