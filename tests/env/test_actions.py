@@ -64,6 +64,17 @@ def test_zero_holds_the_default_pose_and_without_the_offset_it_does_not(make_env
     torch.testing.assert_close(straight, torch.zeros(2).double(), atol=1e-3, rtol=0)
 
 
+def test_targets_have_the_digits_of_the_engines_dtype(make_env, given):
+    cfg = JointPositionActionCfg(
+        scale={"hip": 0.7, "knee": 0.1}, offset={"hip": 0.3}, use_default_offset=False
+    )
+    env = make_env(actions={"joints": cfg})
+    (action,) = given(env, 1)
+    env.step(action)
+    want = action.double().numpy() * [0.7, 0.1] + [0.3, 0.0]
+    np.testing.assert_array_equal(env.sim.data.ctrl, want)
+
+
 def test_targets_are_clipped(make_env):
     env = make_env(actions={"joints": JointPositionActionCfg(clip=(-0.2, 0.4))})
     env.step(torch.tensor([[5.0, 0.0]] * 4))

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-import torch
 from torch import Tensor
 
 from simstate.base.checks import check_range, check_vector, number
@@ -219,7 +218,7 @@ class JointAction(Action):
             found = matching(pattern, self.names, "joint")
             numbers |= dict.fromkeys(found, float(each))
         like = self.entity.data.default_joint_pos
-        return torch.tensor([list(numbers.values())]).to(like)
+        return like.new_tensor([list(numbers.values())])
 
     @property
     def _asked(self) -> TargetKind:
