@@ -284,7 +284,34 @@ def test_a_new_task_runs_as_it_is(folder, name, capsys):
     assert "--force" in capsys.readouterr().err
 
 
+MIXED = """<mujoco><worldbody><body pos="0 0 1"><joint name="hip" axis="0 1 0"/>
+  <geom size=".05" pos=".2 0 0"/><body pos=".4 0 0"><joint name="knee" axis="0 1 0"/>
+    <geom size=".04" pos="0 0 .1"/><body pos="0 0 .3"><joint name="toe"/>
+      <geom size=".03" pos="0 .1 0"/></body></body></body></worldbody>
+  <tendon><fixed name="string"><joint joint="hip" coef=".4"/></fixed></tendon>
+  <actuator><position name="hip" joint="hip" kp="12"/>
+    <motor name="knee.m" joint="knee" gear="3" ctrlrange="-2 5"/>
+    <position name="pull" tendon="string" kp="7" ctrlrange="-.3 .2"/>
+    <position name="toe" joint="toe" kp="3"/></actuator>
+  <keyframe><key name="bent" qpos=".2 -.3 .1"/></keyframe></mujoco>"""
+
+
+def test_a_new_task_acts_on_all_controls_of_a_model(folder):
+    (folder / "mixed.xml").write_text(MIXED)
+    assert main(["new-task", "mine.py", "mixed.xml"]) == 0
+    assert max(map(len, (folder / "mine.py").read_text().splitlines())) <= 88
+    env = Env(tasks.make_cfg("mine.py"), num_envs=2)
+    assert env.action_names == [
+        "joints/hip", "joints/toe", "controls/knee.m", "controls/pull",
+    ]  # fmt: skip
+    before = env.sim.data.ctrl.clone()
+    env.step(torch.tensor([[0.3, -0.2, 0.5, 0.7], [-0.4, 0.6, -0.1, 0.2]]))
+    assert (env.sim.data.ctrl != before).all()
+
+
 def test_a_new_task_for_a_shipped_model_names_it(folder):
     assert main(["new-task", "walk.py", "quadruped"]) == 0
-    assert 'MODEL = "quadruped"' in (folder / "walk.py").read_text()
+    text = (folder / "walk.py").read_text()
+    assert 'MODEL = "quadruped"' in text
+    assert max(map(len, text.splitlines())) <= 88
     assert tasks.make_cfg("walk.py").decimation >= 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass
 
 from simstate.base.errors import ModelError
@@ -25,7 +27,11 @@ class _Facts:
     joints: bool
     """True if it has 1-DoF joints."""
     position_servos: bool
-    controls: bool
+    """True if it has controls that are positions of joints."""
+    controls: tuple[str, ...]
+    """Names of the other controls."""
+    actuated: bool
+    """True if it has controls of any kind."""
 
 
 def task_text(file: str, source: str, model_code: str) -> str:
@@ -54,6 +60,7 @@ def _facts(source: str) -> _Facts:
             f"The model {source!r} has neither 1-DoF joints nor actuators, so a task "
             "cannot act on it: add actuators."
         )
+    positions = index.position_inputs.ctrl
     floats = index.base == "free"
     height = float(built.default.qpos[2]) if floats else 0.0
     return _Facts(
@@ -62,8 +69,15 @@ def _facts(source: str) -> _Facts:
         floats=floats,
         height=height,
         joints=has_joints,
-        position_servos=len(index.position_inputs.joints) > 0,
-        controls=len(index.controls) > 0,
+        position_servos=len(positions) > 0,
+        controls=tuple(
+            name
+            for name, column in zip(
+                index.controls.names, index.controls.ids, strict=True
+            )
+            if column not in positions
+        ),
+        actuated=len(index.controls) > 0,
     )
 
 
@@ -85,10 +99,10 @@ def _imports(facts: _Facts, model_code: str) -> str:
     scene = ["EntityCfg", "SceneCfg"]
     if facts.keyframe:
         scene.append("InitialStateCfg")
-    if not facts.controls:
+    if not facts.actuated:
         scene.append("MotorActuatorCfg")
     names = [
-        _action(facts)[0],
+        *_actions(facts),
         "Env",
         "EnvCfg",
         "ObservationGroupCfg",
@@ -129,24 +143,43 @@ def stillness(env: Env) -> Tensor:
 '''
 
 
-def _action(facts: _Facts) -> tuple[str, str]:
-    """Return the class of the action, and the code that creates it."""
+def _actions(facts: _Facts) -> dict[str, list[str]]:
+    """Return the classes of the actions, each with the code that creates one."""
+    found: dict[str, list[str]] = {}
     if facts.position_servos:
-        made = "JointPositionActionCfg(scale=0.5)  # about the default pose [rad or m]"
-        return "JointPositionActionCfg", made
+        found["JointPositionActionCfg"] = [
+            "# Joint positions about the default pose [rad or m].",
+            '"joints": JointPositionActionCfg(scale=0.5),',
+        ]
     if facts.controls:
-        made = "ControlActionCfg()  # −1 … 1 is the range of each control"
-        return "ControlActionCfg", made
-    made = "JointEffortActionCfg(scale=1.0)  # [N·m or N]"
-    return "JointEffortActionCfg", made
+        chosen = ["ControlActionCfg(),"]
+        if facts.position_servos:
+            names = (f"        {_quoted(re.escape(n))}," for n in facts.controls)
+            chosen = ["ControlActionCfg(", "    control_names=[", *names, "    ]", "),"]
+        found["ControlActionCfg"] = [
+            "# −1 … 1 is the range of each control.",
+            f'"controls": {chosen[0]}',
+            *chosen[1:],
+        ]
+    if not facts.actuated:
+        found["JointEffortActionCfg"] = [
+            "# Efforts [N·m or N].",
+            '"joints": JointEffortActionCfg(scale=1.0),',
+        ]
+    return found
+
+
+def _quoted(text: str) -> str:
+    """Return the code of a string, in double quotes."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _env_cfg(facts: _Facts) -> str:
     observed, events, ends = _observed(facts), _events(facts), _ends(facts)
     entity = ["model=MODEL"]
     if facts.keyframe:
-        entity.append(f"init_state=InitialStateCfg(keyframe={facts.keyframe!r})")
-    if not facts.controls:
+        entity.append(f"init_state=InitialStateCfg(keyframe={_quoted(facts.keyframe)})")
+    if not facts.actuated:
         entity.append('actuators=(MotorActuatorCfg(joints=".*"),)')
     reward = "forward" if facts.floats else "stillness"
     decimation = max(1, round(STEP_S / facts.timestep))
@@ -166,7 +199,9 @@ def _env_cfg(facts: _Facts) -> str:
         "        ),",
         f"        decimation={decimation},  # physics steps per environment step",
         "        episode_length_s=10.0,",
-        f'        actions={{"act": {_action(facts)[1].replace("  #", "},  #", 1)}',
+        "        actions={",
+        *(f"            {x}" for code in _actions(facts).values() for x in code),
+        "        },",
         "        observations={",
         '            "policy": ObservationGroupCfg(',
         "                {",
