@@ -37,6 +37,12 @@ def nan_in_one_world(env):
     return values
 
 
+def test_a_question_ends_an_error_without_a_full_stop(make_env):
+    env = make_env(**rewarded(lambda env: None))
+    with pytest.raises(InvalidInputError, match=r"is a return statement missing\?$"):
+        env.step(torch.zeros(4, 2))
+
+
 ANKLE = {"asset_cfg": SceneEntityCfg("robot", joint_names="ankle")}
 
 

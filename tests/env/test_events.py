@@ -14,6 +14,7 @@ import pytest
 import torch
 from tests.raised import raises
 
+from simstate import CollisionCfg, EntityCfg, SceneCfg
 from simstate.base.errors import InvalidInputError, UnknownNameError
 from simstate.env import (
     Env,
@@ -21,6 +22,8 @@ from simstate.env import (
     SceneEntityCfg,
     events,
 )
+
+from .conftest import ROBOT
 
 G = 9.81
 INTEGRATION = mujoco.mjtState.mjSTATE_INTEGRATION.value
@@ -179,12 +182,13 @@ def test_friction_decides_how_far_a_foot_slides(make_env, engine):
 def test_friction_that_would_have_no_effect_is_refused(make_env):
     """MuJoCo takes the greater of two frictions: the ground's would hide it."""
     trunk = asset(geom_names="trunk")
+    low = event(events.randomize_friction, friction_range=(0.2, 2.0), asset_cfg=trunk)
     with raises(InvalidInputError, name="friction"):
-        make_env(
-            events=event(
-                events.randomize_friction, friction_range=(0.2, 2.0), asset_cfg=trunk
-            )
-        )
+        make_env(events=low)
+    robot = EntityCfg(
+        model=ROBOT, collisions=(CollisionCfg(geoms="trunk", priority=1),)
+    )
+    make_env(events=low, scene=SceneCfg(entities={"robot": robot}))
     make_env(
         events=event(
             events.randomize_friction, friction_range=(1.1, 2.0), asset_cfg=trunk

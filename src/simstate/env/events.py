@@ -96,7 +96,7 @@ def randomize_friction(
             name="friction_range",
         )
     geoms = model_ids(env, asset_cfg, "geom")
-    _check_friction_counts(env, asset_cfg, geoms, friction_range[0])
+    _check_friction_counts(env, geoms, friction_range[0])
     drawn = env.rng.uniform(env_ids, 1, *friction_range)
     friction = nominal(env, "geom_friction", geoms).repeat(env_ids.shape[0], 1, 1)
     friction[..., 0] = drawn
@@ -333,9 +333,7 @@ def _effort_limit(model: mujoco.MjModel, actuator: int) -> _EffortLimit | None:
     return None
 
 
-def _check_friction_counts(
-    env: Env, asset_cfg: SceneEntityCfg, geoms: list[int], least: float
-) -> None:
+def _check_friction_counts(env: Env, geoms: list[int], least: float) -> None:
     """Raise if another geom that these can touch would decide the friction."""
     model = env.sim.model
     for geom in geoms:
@@ -355,8 +353,10 @@ def _check_friction_counts(
                 f"A friction of {least} of geom "
                 f"{mujoco.mj_id2name(model, kind, geom)!r} would have no effect where "
                 f"it meets {listed(names, 5)}: of two geoms MuJoCo takes the higher "
-                "priority, and among equals the larger friction. Give the geoms of "
-                f"{asset_cfg.name!r} a higher priority in the model, or larger values.",
+                "priority, and among equals the larger friction. Give the geom a "
+                "higher priority, as by EntityCfg(collisions=(CollisionCfg(geoms=…, "
+                f"priority={int(model.geom_priority[deciding].max()) + 1}),)), or "
+                "choose larger values.",
                 name="friction",
             )
 

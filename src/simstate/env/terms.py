@@ -130,7 +130,8 @@ class Term:
     def error(self, text: str, **fields: Any) -> InvalidInputError:
         """Return the error "The … term … {text}.", a ShapeError if it has a `shape`."""
         kind = ShapeError if "shape" in fields else InvalidInputError
-        error = kind(f"The {self.label} {text}.", name=self.path, **fields)
+        end = "" if text.endswith("?") else "."
+        error = kind(f"The {self.label} {text}{end}", name=self.path, **fields)
         remember_place(error, self.place)
         return error
 

@@ -181,9 +181,12 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         env, renewed = self.env, self._ended
         any_renewed = bool(renewed.any())
         if any_renewed and self._mode is AutoresetMode.DISABLED:
+            ended = np.flatnonzero(renewed)[:10].tolist()
             raise InvalidInputError(
-                f"The episodes of worlds {np.flatnonzero(renewed)[:10].tolist()} "
-                'have ended: start new ones by reset(options={"reset_mask": mask}).',
+                "The episode has ended: start a new one by reset()."
+                if self.num_envs == 1
+                else f"The episodes of worlds {ended} have ended: start new ones by "
+                'reset(options={"reset_mask": mask}).',
                 name="step",
                 worlds=np.flatnonzero(renewed).tolist(),
             )
