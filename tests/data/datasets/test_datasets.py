@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import pickle
+import resource
 
 import h5py
 import numpy as np
@@ -590,6 +591,22 @@ def test_an_export_that_fails_midway_leaves_what_was_there(
         write_foxglove(path, tmp_path / "walk.mcap")
     left = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     assert left == {"walk.hdf5": b"what was there", "walk.mcap": b"what was there"}
+
+
+@pytest.mark.parametrize("room", [0, 100, 20_000, 60_000])
+def test_an_export_to_hdf5_without_room_leaves_what_was_there(inputs, tmp_path, room):
+    """The HDF5 library crashes when it closes a file that it failed to write."""
+    target = tmp_path / "run.hdf5"
+    target.write_bytes(b"what was there")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+    try:
+        with raises(FileError, name=str(target)):
+            write_hdf5(inputs[0], target)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert target.read_bytes() == b"what was there"
+    assert list(tmp_path.iterdir()) == [target]
 
 
 def test_an_export_where_there_is_no_folder_says_so(inputs, tmp_path):

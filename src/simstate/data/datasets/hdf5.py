@@ -10,6 +10,7 @@ written, and (w, x, y, z) in older ones; readers always return (w, x, y, z).
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections.abc import Callable
@@ -111,23 +112,59 @@ def write_hdf5(
     contracts, about, kinds = _about(source)
     succeeds = None if success is None else success_of(source, success)
     count = total = 0
-    with replacing(Path(path)) as part, h5py.File(part, "w") as file:
-        file.attrs["format_version"] = FORMAT_VERSION
-        data = file.create_group("data")
-        for episode in episodes_of(source, keep=keep):
-            group = data.create_group(f"demo_{count}")
-            _write_episode(group, episode, contracts, kinds)
-            if succeeds is not None:
-                group.attrs["success"] = succeeds(episode)
-            group.attrs["seed"] = about["seed"]
-            count, total = count + 1, total + len(episode)
-        if not count:
-            raise InvalidInputError(NO_EPISODE, name="episodes")
-        data.attrs["total"] = total
-        data.attrs["env_args"] = json.dumps(
-            {"env_name": about["task"], "type": 2, "env_kwargs": about}
-        )
+    with replacing(Path(path)) as part, _Output(part, "w+b") as output:
+        with h5py.File(output, "w") as file:
+            file.attrs["format_version"] = FORMAT_VERSION
+            data = file.create_group("data")
+            for episode in episodes_of(source, keep=keep):
+                group = data.create_group(f"demo_{count}")
+                _write_episode(group, episode, contracts, kinds)
+                if succeeds is not None:
+                    group.attrs["success"] = succeeds(episode)
+                group.attrs["seed"] = about["seed"]
+                count, total = count + 1, total + len(episode)
+                output.check()
+            if not count:
+                raise InvalidInputError(NO_EPISODE, name="episodes")
+            data.attrs["total"] = total
+            data.attrs["env_args"] = json.dumps(
+                {"env_name": about["task"], "type": 2, "env_kwargs": about}
+            )
+        output.check()
     return count
+
+
+class _Output(io.FileIO):
+    """A file for the HDF5 library, which keeps the first error instead of raising it.
+
+    The library crashes when it closes a file that it could not write.
+    """
+
+    _error: OSError | None = None
+
+    def check(self) -> None:
+        """Raise the first error, if there was one."""
+        if self._error is not None:
+            raise self._error
+
+    def write(self, data: Any) -> int:
+        """Write all bytes; after an error, none."""
+        rest = memoryview(data)
+        try:
+            while self._error is None and len(rest):
+                rest = rest[super().write(rest) or 0 :]
+        except OSError as error:
+            self._error = error
+        return len(data)
+
+    def truncate(self, size: int | None = None) -> int:
+        """Set the size of the file; after an error, do nothing."""
+        if self._error is None:
+            try:
+                return super().truncate(size)
+            except OSError as error:
+                self._error = error
+        return 0 if size is None else size
 
 
 def read_hdf5(path: str | Path) -> list[Demonstration]:
