@@ -73,13 +73,71 @@ def test_recorded_input_is_at_the_start_of_the_step_that_it_acted_in(recording):
 def test_foxglove_file_is_read_like_its_recording(recording, tmp_path):
     write_foxglove(recording, tmp_path / "arm.mcap", worlds=[0, 1])
     log, kept = read_log(tmp_path / "arm.mcap", world=1), read_log(recording, world=1)
-    for name in ("arm.joint_pos", "arm.joint_vel"):
+    for name in ("arm.joint_pos", "arm.joint_vel", "ctrl"):
         np.testing.assert_allclose(log[name].values, kept[name].values, rtol=1e-12)
         np.testing.assert_allclose(log[name].time, kept[name].time, atol=1e-9)
         assert log[name].names == kept[name].names
         assert log[name].contracts == kept[name].contracts
     with raises(InvalidInputError, name="world"):
         read_log(tmp_path / "arm.mcap", world=7)
+
+
+@pytest.fixture(scope="module")
+def restarted(tmp_path_factory):
+    """Three worlds, of which world 1 is reset when the time of its next sample is later
+    than that of its last one, and world 2 when it is earlier.
+    """
+    path = tmp_path_factory.mktemp("logs") / "restarted.simrec"
+    scene = SceneCfg(entities={"arm": EntityCfg(model="arm")}, ground=False)
+    sim = Simulation(scene, 3, seed=3)
+    with sim.record(
+        path, quantities=["arm.joint_pos", "arm.joint_pos_target"], fields=["ctrl"]
+    ):
+        for k in range(9):
+            sim.data.ctrl[:] = 0.01 * k + torch.arange(3)[:, None]
+            sim.step(1 if k < 2 else 3)
+            if k in (1, 5):
+                sim.reset([1 if k == 1 else 2])
+    return path
+
+
+def test_a_reset_of_a_simulation_starts_an_episode(restarted):
+    kept = Recording(restarted)
+    assert len(read_log(restarted)["joint_pos"].time) == 10
+    assert (kept.time[1:, 1].diff() > 0).all()  # the reset is not seen in the times
+    for world, parts in ((1, [(0, 3), (3, 10)]), (2, [(0, 7), (7, 10)])):
+        with raises(InvalidInputError, name="episode"):
+            read_log(restarted, world=world)
+        for episode, (first, end) in enumerate(parts):
+            log = read_log(restarted, world=world, episode=episode)
+            np.testing.assert_array_equal(
+                log["joint_pos"].values, kept["joint_pos"][first:end, world]
+            )
+            np.testing.assert_array_equal(
+                log["joint_pos"].time, kept.time[first:end, world]
+            )
+            np.testing.assert_array_equal(
+                log["ctrl"].values, kept["ctrl"][first + 1 : end, world]
+            )
+
+
+def test_a_reset_in_a_foxglove_file_starts_an_episode(restarted, tmp_path):
+    write_foxglove(restarted, tmp_path / "run.mcap", worlds=[0, 2])
+    with raises(InvalidInputError, name="episode"):
+        read_log(tmp_path / "run.mcap", world=2)
+    for episode in (0, 1):
+        log = read_log(tmp_path / "run.mcap", world=2, episode=episode)
+        kept = read_log(restarted, world=2, episode=episode)
+        assert set(log.columns) == set(kept.columns)
+        for name, column in kept.columns.items():
+            np.testing.assert_allclose(log[name].time, column.time, atol=1e-9)
+            np.testing.assert_allclose(log[name].values, column.values, rtol=1e-12)
+
+
+def test_a_foxglove_file_without_the_time_of_the_worlds(restarted, tmp_path):
+    write_foxglove(restarted, tmp_path / "run.mcap", worlds=[2], names=["joint_pos"])
+    log = read_log(tmp_path / "run.mcap")
+    assert any("Resets are not known" in note for note in log.undetermined)
 
 
 def test_recording_named_mcap_is_read_as_one(recording, tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,9 +14,11 @@ import numpy as np
 from simstate.base.contract import UNDECLARED, Contract
 from simstate.base.errors import InvalidInputError, SimStateError
 from simstate.base.extras import library
+from simstate.data.log_request import LogRequest, is_input
 from simstate.record import LogColumn
 from simstate.record.columns import EACH
 from simstate.record.container import PROFILE
+from simstate.record.header import TIME
 
 _WORLD = re.compile(r"/world_(\d+)/(.+)")
 """Topics of `write_foxglove`."""
@@ -30,6 +32,8 @@ class _Topic:
 
     name: str
     schema: Mapping[str, Any]
+    source: str = ""
+    """The recorded quantity or field; "" in files of other programs."""
     times: list[float] = field(default_factory=list[float])
     """Log time of each message [s]."""
     messages: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -47,14 +51,13 @@ def is_recording(path: Path) -> bool:
         ) from error
 
 
-def read_messages(path: Path, world: int | None) -> tuple[list[LogColumn], list[str]]:
+def read_messages(request: LogRequest) -> tuple[list[LogColumn], list[str]]:
     """Return the columns of an MCAP file's JSON messages, and notes about the others.
 
-    Args:
-        path: the file.
-        world: the world of topics such as "/world_3/robot.joint_pos"; None: the
-            first. Topics without a world are always read.
+    Of topics such as "/world_3/robot.joint_pos", those of the requested or the first
+    world are read; topics without a world are always read.
     """
+    path = request.path
     reader = library("mcap.reader", "record", "MCAP files")
     topics: dict[str, _Topic] = {}
     notes: list[str] = []
@@ -66,7 +69,7 @@ def read_messages(path: Path, world: int | None) -> tuple[list[LogColumn], list[
                     _note_encoding(notes, name, channel.message_encoding)
                     continue
                 if name not in topics:
-                    topics[name] = _Topic(name, _properties(schema))
+                    topics[name] = _Topic(name, *_described(schema))
                 topics[name].times.append(message.log_time * 1e-9)
                 topics[name].messages.append(json.loads(message.data))
     except SimStateError:
@@ -75,7 +78,7 @@ def read_messages(path: Path, world: int | None) -> tuple[list[LogColumn], list[
         raise InvalidInputError(
             f"{str(path)!r} is not an MCAP file, or is damaged: {error}."
         ) from error
-    chosen = _of_world(path, topics, world)
+    chosen = _of_world(request, topics, notes)
     columns = [c for topic in chosen.values() for c in _columns(topic, chosen, notes)]
     if not columns:
         raise InvalidInputError(
@@ -92,20 +95,25 @@ def _note_encoding(notes: list[str], topic: str, encoding: str) -> None:
         notes.append(note)
 
 
-def _properties(schema: Any) -> Mapping[str, Any]:
-    """Return what a JSON schema declares of each property; {} without one."""
+def _described(schema: Any) -> tuple[Mapping[str, Any], str]:
+    """Return what a JSON schema declares of each property, and the source."""
     try:
         described: Any = json.loads(schema.data) if schema is not None else {}
         found: Any = described.get("properties", {})
+        source = str(described.get("source", ""))
     except (ValueError, AttributeError):
-        return {}
-    return cast("Mapping[str, Any]", found) if isinstance(found, dict) else {}
+        return {}, ""
+    properties: Mapping[str, Any] = {}
+    if isinstance(found, dict):
+        properties = cast("Mapping[str, Any]", found)
+    return properties, source
 
 
 def _of_world(
-    path: Path, topics: Mapping[str, _Topic], world: int | None
+    request: LogRequest, topics: Mapping[str, _Topic], notes: list[str]
 ) -> dict[str, _Topic]:
     """Return topics by column name: those of one world, and those without a world."""
+    path, world = request.path, request.world
     matches = {name: _WORLD.fullmatch(name) for name in topics}
     worlds = sorted({int(m[1]) for m in matches.values() if m is not None})
     if world is not None and worlds and world not in worlds:
@@ -115,11 +123,42 @@ def _of_world(
             worlds=[world],
         )
     chosen = world if world is not None else worlds[0] if worlds else None
-    return {
-        (name.lstrip("/") if m is None else m[2]): topics[name]
+    free = {n.lstrip("/"): topics[n] for n, m in matches.items() if m is None}
+    mine = {
+        m[2]: topics[name]
         for name, m in matches.items()
-        if m is None or int(m[1]) == chosen
+        if m is not None and int(m[1]) == chosen
     }
+    return {**free, **_run(request, mine, notes)}
+
+
+def _run(
+    request: LogRequest, topics: dict[str, _Topic], notes: list[str]
+) -> dict[str, _Topic]:
+    """Return the topics of a world in one run, at its time, which resets restart.
+
+    The log time does not restart.
+    """
+    if not topics:
+        return {}
+    clock = topics.get(TIME)
+    if clock is None:
+        notes.append(f"Resets are not known, because there is no topic {TIME!r}.")
+        return topics
+    time = np.array([_value(message.get("value")) for message in clock.messages])
+    starts = np.flatnonzero(np.diff(time) <= 0) + 1
+    runs = np.split(np.arange(len(time)), starts)
+    run: list[int] = request.choose([r.tolist() for r in runs if len(r) > 1])
+    found: dict[str, _Topic] = {}
+    for name, topic in topics.items():
+        if topic.times != clock.times:
+            notes.append(
+                f"{topic.name}: skipped, because {clock.name} has other times."
+            )
+            continue
+        messages = [topic.messages[k] for k in run]
+        found[name] = replace(topic, times=time[run].tolist(), messages=messages)
+    return found
 
 
 def _columns(
@@ -137,7 +176,7 @@ def _columns(
     time = np.array(topic.times)
     found: list[LogColumn] = []
     try:
-        if scalars and name != "time":
+        if scalars and name != TIME:
             values = [[_value(m[k]) for k in scalars] for m in topic.messages]
             contracts = tuple(_contract(topic.schema.get(k)) for k in scalars)
             names = (name,) if scalars == ["value"] else tuple(scalars)
@@ -155,8 +194,10 @@ def _columns(
     except (KeyError, TypeError, ValueError) as error:
         notes.append(f"{topic.name}: skipped, because its messages differ: {error!r}.")
         return []
-    if not found and name != "time":
+    if not found and name != TIME:
         notes.append(f"{topic.name}: skipped, because it has no numbers.")
+    if is_input(topic.source):
+        found = [replace(c, time=c.time[:-1], values=c.values[1:]) for c in found]
     return found
 
 

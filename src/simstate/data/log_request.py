@@ -17,6 +17,8 @@ SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 """Units of time columns, in seconds."""
 _TIMES = ("time", "t", "timestamp", "stamp", "elapsed")
 """Names of time columns, optionally followed by "_ms" or another unit."""
+_INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied")
+"""Recorded fields that a user writes before a step."""
 
 
 @dataclass(frozen=True)
@@ -76,3 +78,8 @@ def is_time(name: str) -> bool:
     """Return True if a column of this name holds time."""
     base, _, unit = name.lower().rpartition("_")
     return name.lower() in _TIMES or (base in _TIMES and unit in SECONDS)
+
+
+def is_input(source: str) -> bool:
+    """Return True if a recorded quantity or field acts in the step before a sample."""
+    return source in _INPUTS or source.endswith("_target")

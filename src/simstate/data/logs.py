@@ -25,9 +25,9 @@ from simstate.base.contract import UNDECLARED, UNSAID, Contract
 from simstate.base.errors import InvalidInputError, SimStateError, unknown_name
 from simstate.base.extras import library
 from simstate.data.datasets.hdf5 import read_hdf5, read_hdf5_arrays
-from simstate.data.datasets.recorded_episodes import Episode, episodes_of
+from simstate.data.datasets.recorded_episodes import Episode, episodes_of, runs_of
 from simstate.data.log_messages import is_recording, read_messages
-from simstate.data.log_request import SECONDS, LogRequest, is_time
+from simstate.data.log_request import SECONDS, LogRequest, is_input, is_time
 from simstate.record import Log, LogColumn, Recording
 from simstate.record.columns import IMAGE, component_contracts
 from simstate.record.header import STEP, TIME
@@ -35,8 +35,6 @@ from simstate.record.log import cut_column
 
 __all__ = ["read_log"]
 
-_INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied")
-"""Recorded fields that a user writes before a step."""
 _HEADING = re.compile(r"(?P<name>.+?)(?:\[(?P<part>[^\]]+)\])?(?:\s+\[(?P<unit>.+)\])?")
 """A heading of a table: "name", "name[component]", "name [unit]" or both."""
 _BOOKKEEPING = ("frame_index", "episode_index", "index", "task_index", "timestamp")
@@ -74,7 +72,8 @@ def read_log(
             LeRobot data set.
         columns: columns to read; None: all.
         world: the world of a recording; None: the first recorded one.
-        episode: the episode, counted from 0; None: the only one.
+        episode: the episode, counted from 0; None: the only one. One of a Simulation is
+            a world from one reset to the next.
         start: time of the first sample [s]; None: the file's.
         end: time of the last sample [s]; None: the file's.
         rate: samples per second [Hz] of a file without a time column.
@@ -131,8 +130,9 @@ def _recording(request: LogRequest) -> _Found:
             episode: Episode = request.choose(mine)
             time, arrays = episode.columns[TIME], episode.columns
         else:
-            time = recording[TIME][:, place].numpy()
-            arrays = {name: recording[name][:, place].numpy() for name in names}
+            run = request.choose(runs_of(recording, world))
+            time = recording[TIME][run, place].numpy()
+            arrays = {name: recording[name][run, place].numpy() for name in names}
         columns = [
             _recorded(recording, name, time, arrays[name])
             for name in names
@@ -150,8 +150,7 @@ def _recorded(
     step, which is the time of the previous sample.
     """
     contract = recording.contract(name)
-    source = contract.get("source", "")
-    if source in _INPUTS or source.endswith("_target"):
+    if is_input(contract.get("source", "")):
         time, values = time[:-1], values[1:]
     contracts = recording.component_contracts(name)
     flat = values.reshape(len(values), -1).astype(np.float64)
@@ -162,7 +161,7 @@ def _recorded(
 def _mcap(request: LogRequest) -> _Found:
     if is_recording(request.path):
         return _recording(request)
-    columns, notes = read_messages(request.path, request.world)
+    columns, notes = read_messages(request)
     return _Found(columns, notes)
 
 

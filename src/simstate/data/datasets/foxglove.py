@@ -162,6 +162,7 @@ class _Log:
             "type": "object",
             "title": name,
             "description": contract["doc"],
+            "source": contract.get("source", ""),
             **{word: contract[word] for word in EACH},
             "properties": {"timestamp": _STAMP, **each},
         }

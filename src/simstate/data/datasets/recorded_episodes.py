@@ -193,12 +193,7 @@ def _sim_episodes(recording: Recording) -> Iterator[Episode]:
     controls = _controls(recording)
     written = _time_writes(recording)
     for place, world in enumerate(recording.worlds if blocks else ()):
-        time = columns["time"][:, place]
-        again = np.diff(time, prepend=time[:1]) < 0
-        again |= written[:, place]
-        moved = np.flatnonzero(np.diff(time, prepend=-np.inf) != 0 | again)
-        resets = np.flatnonzero(again[moved][1:]) + 1
-        parts = [part for part in np.split(moved, resets) if len(part) > 1]
+        parts = _runs(columns["time"][:, place], written[:, place])
         for number, part in enumerate(parts):
             before, after = part[:-1], part[1:]
             mine = {n: x[before, place] for n, x in columns.items() if n != controls}
@@ -206,6 +201,26 @@ def _sim_episodes(recording: Recording) -> Iterator[Episode]:
             mine["terminated"] = np.zeros(len(before), np.bool_)
             mine["truncated"] = np.arange(len(before)) == len(before) - 1
             yield Episode(world, number, mine, ())
+
+
+def runs_of(recording: Recording, world: int) -> list[np.ndarray]:
+    """Return the samples of a world of a Simulation, split at its resets."""
+    place = recording.place(world)
+    time = recording["time"][:, place].numpy()
+    return _runs(time, _time_writes(recording)[:, place])
+
+
+def _runs(time: np.ndarray, written: np.ndarray) -> list[np.ndarray]:
+    """Return the indices of the samples of each run of two or more.
+
+    A run ends where time decreases or was written; samples of a world that was not
+    stepped are left out.
+    """
+    again = np.diff(time, prepend=time[:1]) < 0
+    again |= written
+    moved = np.flatnonzero(np.diff(time, prepend=-np.inf) != 0 | again)
+    resets = np.flatnonzero(again[moved][1:]) + 1
+    return [part for part in np.split(moved, resets) if len(part) > 1]
 
 
 def _time_writes(recording: Recording) -> np.ndarray:
