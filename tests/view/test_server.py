@@ -317,6 +317,24 @@ def test_a_port_that_is_taken_is_passed_over(sim: Simulation, viewer: Viewer) ->
         assert urlsplit(other.url).port != port
 
 
+@pytest.mark.parametrize("port", [-1, 65536, 80.5, "8080"])
+def test_a_port_that_does_not_exist_is_refused(sim: Simulation, port: Any) -> None:
+    with raises(InvalidInputError, name="port"):
+        sim.view(port=port)
+
+
+@pytest.mark.parametrize("host", ["203.0.113.7", "no such host", "", "a..b", None])
+def test_a_host_that_is_not_this_machine_is_refused(sim: Simulation, host: Any) -> None:
+    with raises(InvalidInputError, name="host"):
+        sim.view(port=0, host=host)
+
+
+def test_without_a_free_port_it_raises(sim: Simulation) -> None:
+    taken = socket.create_server(("127.0.0.1", 65535))
+    with taken, raises(InvalidInputError, name="port"):
+        sim.view(port=65535)
+
+
 def test_close_ends_the_server(sim: Simulation) -> None:
     viewer = sim.view(port=0, playing=False)
     run_on(viewer)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hmac
 import http
 import inspect
@@ -25,6 +26,7 @@ from viser import _messages
 from websockets import Headers
 from websockets.http11 import Request, Response
 
+from simstate.base.checks import instance_of, whole_number
 from simstate.base.errors import InvalidInputError
 from simstate.base.printable import printable
 
@@ -63,11 +65,40 @@ def start_server(
             f"address; got {token!r}.",
             name="token",
         )
+    port = _free_port(host, port)
     guard = Guard(host, token)
     with _starting, _guarded(guard), contextlib.redirect_stdout(io.StringIO()):
         server = viser.ViserServer(host=host, port=port, label=title, verbose=False)
     _remove_handlers(server)
     return server, f"http://{shown_host(host)}:{server.get_port()}/{token}/"
+
+
+def _free_port(host: str, first: int) -> int:
+    """Return the first free port from `first` on; 0 stays 0, any port.
+
+    If viser cannot listen, its thread ends and its constructor waits forever.
+    """
+    instance_of("host", host, str)
+    first = whole_number("port", first, 0, 65535)
+    for port in range(first, 65536):
+        try:
+            family, *_, address = socket.getaddrinfo(
+                host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            )[0]
+            socket.create_server(address, family=family).close()
+        except (OSError, UnicodeError) as error:
+            code = getattr(error, "errno", None)
+            if code in (errno.EADDRINUSE, errno.EACCES):
+                continue
+            raise InvalidInputError(
+                f"The viewer cannot listen on host={host!r}: {error}. Use 127.0.0.1 "
+                "for this machine only, or 0.0.0.0 for all networks that it is in.",
+                name="host",
+            ) from error
+        return port
+    raise InvalidInputError(
+        f"No port from {first} to 65535 is free: use port=0 for any.", name="port"
+    )
 
 
 def shown_host(host: str) -> str:
