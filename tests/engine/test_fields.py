@@ -213,6 +213,34 @@ def test_a_field_on_demand_is_refused_with_the_way_round(make_sim, name):
         getattr(sim.data, name)
 
 
+@pytest.mark.parametrize(
+    ("accessor", "name", "attribute"),
+    [
+        ("body", "lower", "xpos"),
+        ("joint", "wrist", "qpos"),
+        ("geom", "bob", "xpos"),
+        ("site", "tip", "xpos"),
+        ("camera", "eye", "xpos"),
+        ("tendon", "cord", "length"),
+    ],
+)
+def test_the_error_for_an_accessor_by_name_has_an_expression_that_replaces_it(
+    make_sim, random_rows, small_model, load_row, accessor, name, attribute
+):
+    rows = random_rows(small_model, 2, seed=8)
+    sim = make_sim(num_envs=2)
+    sim.write_state(rows)
+    with raises(UnknownNameError, name=accessor) as caught:
+        getattr(sim.data, accessor)(name)
+    expression = str(caught.value).partition("use ")[2].partition(", or ")[0]
+    got = eval(expression, {"sim": sim, "name": name})
+    for row, values in zip(rows, got, strict=True):
+        data = load_row(small_model, row)
+        mujoco.mj_forward(small_model, data)
+        expected = getattr(getattr(data, accessor)(name), attribute)
+        np.testing.assert_array_equal(values.numpy().ravel(), np.ravel(expected))
+
+
 def test_cacc_names_quantities_that_exist(make_sim):
     sim = make_sim()
     with raises(UnknownNameError, name="cacc"):

@@ -351,13 +351,17 @@ _CONSTRAINTS = (
     "sim.dynamics.constraint_force in joint space, sim.contact_table() by contact"
 )
 
-_ELSEWHERE = {
+_BY_WORLD = {
     "contact": "sim.contact_table(), or sim.contacts for sensors that are declared",
     "contacts": "sim.contact_table(), or sim.contacts for sensors that are declared",
     "ncon": "len(sim.contact_table(env_ids)), or sim.contacts[name].count",
     "efc_force": "sim.dynamics.constraint_force in joint space, sim.contacts by body",
     "efc_J": "entity.jacobian(name) of what is constrained",
     "nefc": "sim.dynamics.constraint_force",
+}
+"""Fields whose shapes differ by world, and their equivalents here."""
+
+_ELSEWHERE = {
     "qM": "sim.dynamics.mass_matrix in full, or the CSR field sim.data.M",
     "qLD": "sim.dynamics.solve_mass_matrix(forces)",
     "crb": "sim.dynamics.mass_matrix",
@@ -367,6 +371,17 @@ _ELSEWHERE = {
     "jacp": "entity.jacobian(name)[:, :3]",
     "jacr": "entity.jacobian(name)[:, 3:]",
     "qfrc_gravity": "sim.dynamics.gravity_force",
+    "body": "sim.data.xpos[:, sim.model.body(name).id], or body_… of entity.data",
+    "joint": "sim.data.qpos[:, sim.model.joint(name).qposadr], or joint_… of "
+    "entity.data",
+    "geom": "sim.data.geom_xpos[:, sim.model.geom(name).id], or geom_… of entity.data",
+    "site": "sim.data.site_xpos[:, sim.model.site(name).id], or site_… of entity.data",
+    "camera": "sim.data.cam_xpos[:, sim.model.camera(name).id], or sim.cameras",
+    "tendon": "sim.data.ten_length[:, sim.model.tendon(name).id], or tendon_… of "
+    "entity.data",
+    "actuator": "entity.write_ctrl_to_sim(values, entity.find_controls(name)[0]), or "
+    "actuator_force of entity.data",
+    "sensor": "entity.sensor(name)",
 }
 """Names in MuJoCo or elsewhere, and their equivalents here."""
 
@@ -381,11 +396,17 @@ def unavailable_field(name: str) -> UnknownNameError:
             name=name,
             known=FIELDS,
         )
-    elsewhere = _ELSEWHERE.get(name, _CONSTRAINTS if name.startswith("efc_") else None)
-    if elsewhere is not None:
+    by_world = _BY_WORLD.get(name, _CONSTRAINTS if name.startswith("efc_") else None)
+    if by_world is not None:
         return UnknownNameError(
             f"sim.data.{name} does not have the same shape in all worlds: use "
-            f"{elsewhere}.",
+            f"{by_world}.",
+            name=name,
+            known=FIELDS,
+        )
+    if name in _ELSEWHERE:
+        return UnknownNameError(
+            f"sim.data has no {name!r}: use {_ELSEWHERE[name]}.",
             name=name,
             known=FIELDS,
         )
