@@ -245,8 +245,8 @@ BAD_JOINT_IDS: list[tuple[Any, type[SimStateError], tuple[str, ...]]] = [
     ([True, False, True], ShapeError, ("mask", "(2,)", "(3,)")),
     (torch.ones(6, dtype=torch.bool), ShapeError, ("mask", "(2,)", "(6,)")),
     (True, InvalidInputError, ("mask", "True")),
-    ("slide", InvalidInputError, ("ints", "'slide'")),
-    (["slide", "hinge"], InvalidInputError, ("ints", "'hinge'")),
+    ("slide", InvalidInputError, ("ints", "'slide'", "entity.find_joints(names)[0]")),
+    (["slide", "hinge"], InvalidInputError, ("ints", "'hinge'", "find_joints(names)")),
     (slice(None, None, 0), InvalidInputError, ("step",)),
 ]
 

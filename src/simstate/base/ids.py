@@ -25,6 +25,14 @@ Ids: TypeAlias = "int | slice | Sequence[int] | np.ndarray[Any, Any] | Tensor | 
 Index: TypeAlias = "slice | Tensor"
 """A validated selection: a slice where the ids are contiguous, else an int64 tensor."""
 
+_FINDERS = {
+    "ball joint": "find_ball_joints",
+    "body": "find_bodies",
+    "control": "find_controls",
+    "joint": "find_joints",
+}
+"""Methods of an entity that return ids, by kind of the element."""
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -124,8 +132,10 @@ def _as_id_tensor(ids: object, kind: str, device: torch.device) -> Tensor:
     try:
         tensor = ids if isinstance(ids, Tensor) else torch.as_tensor(np.asarray(ids))
     except (TypeError, ValueError) as error:
+        finder = _FINDERS.get(kind)
+        hint = f" entity.{finder}(names)[0] are the ids of names." if finder else ""
         raise InvalidInputError(
-            f"{what} must be None, a slice, ints or a boolean mask, got {ids!r}.",
+            f"{what} must be None, a slice, ints or a boolean mask, got {ids!r}.{hint}",
             name=name,
         ) from error
     if tensor.numel() == 0 and tensor.dtype.is_floating_point:
