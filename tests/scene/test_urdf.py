@@ -193,7 +193,8 @@ def test_an_unknown_package_says_how_to_name_it(tmp_path: Path, meshes: Path) ->
     path = saved(tmp_path / "robot", urdf())
     with pytest.raises(ModelError) as caught:
         build_scene(scene(path, packages={"arm_descriptio": meshes}))
-    for text in ("packages={'arm_description': folder}", "Did you mean"):
+    remedies = ("packages={'arm_description': folder}", "folder, named 'arm_descr")
+    for text in (*remedies, "Did you mean"):
         assert text in str(caught.value)
 
 

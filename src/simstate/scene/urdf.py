@@ -82,8 +82,9 @@ def _package(name: str, folder: Path, packages: Mapping[str, str | Path]) -> Pat
         if (above / name / "package.xml").is_file():
             return above / name
     raise ModelError(
-        f"The URDF names the package {name!r}, whose folder is unknown. Specify it: "
-        f"EntityCfg(model=…, packages={{{name!r}: folder}})."
+        f"The URDF names the package {name!r}, whose folder is unknown. Specify it, "
+        f"EntityCfg(model=…, packages={{{name!r}: folder}}), or place the URDF "
+        f"within the package's folder, named {name!r}."
         f"{suggestion(name, packages) if packages else ''}",
         name=name,
     )
