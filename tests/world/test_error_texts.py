@@ -33,6 +33,12 @@ def diverged() -> None:
     sim.step(5)
 
 
+def diverged_under_a_force() -> None:
+    sim = make()
+    sim.data.qfrc_applied[2, 1] = 9e9
+    sim.step(3)
+
+
 def of_other_memory() -> None:
     sim = make()
     sim.data.ctrl.set_(torch.zeros(4, 0, dtype=sim.dtype))
@@ -76,7 +82,14 @@ def restored(change) -> None:
             diverged,
             DivergenceError,
             ["1 of 4 worlds diverged within 5 steps of 0.002 s",
-             "world 1, from t = 0.004 s: qpos[2] = nan"],
+             "world 1, from t = 0.004 s: qpos[2] = nan",
+             "from before the step: correct what wrote them", "or use on_divergence="],
+        ),
+        (
+            diverged_under_a_force,
+            DivergenceError,
+            ["1 of 4 worlds diverged within 3 steps of 0.002 s", "world 2, from t = 0",
+             'Use a smaller timestep, or on_divergence="mask"'],
         ),
         (
             of_other_memory,

@@ -163,7 +163,7 @@ class Divergence:
         if worlds.fresh.mode != "auto":  # in auto mode the first read does it
             worlds.forward(ids)
         if self.mode == "raise":
-            return divergence_error(worlds.engine, found, before["time"], n)
+            return divergence_error(worlds.engine, found, before, n)
         self.worlds |= bad
         return None
 

@@ -119,10 +119,17 @@ def describe_element(model: mujoco.MjModel, field: str, i: int) -> str:
 
 
 def divergence_error(
-    engine: Engine, found: Found, times: Tensor, n: int
+    engine: Engine, found: Found, before: Mapping[str, Tensor], n: int
 ) -> DivergenceError:
     """Return the error for worlds that diverged in a step of n substeps."""
     ids = found.env_ids
+    times = before["time"]
+    written = all(_first_bad(engine, before, i) for i in ids[:_SHOWN])
+    remedy = (
+        "These values are from before the step: correct what wrote them, or use"
+        if written
+        else "Use a smaller timestep, or"
+    )
     lines = [
         f"  world {i}, from t = {float(times[i]):g} s: {element}"
         for i, element in zip(ids, found.elements, strict=False)
@@ -133,8 +140,8 @@ def divergence_error(
         f"{len(ids)} of {engine.num_envs} worlds diverged within {n} step"
         f"{'s' if n > 1 else ''} of {engine.model.opt.timestep:g} s:\n"
         + "\n".join(lines)
-        + "\nThey keep the state from before this call; the others have advanced. Use "
-        'a smaller timestep, or on_divergence="mask" to continue with the others.'
+        + "\nThey keep the state from before this call; the others have advanced. "
+        f'{remedy} on_divergence="mask" to continue with the others.'
     )
     return DivergenceError(message, ids)
 
