@@ -28,7 +28,11 @@ JointValue: TypeAlias = "float | Sequence[float]"
 
 @dataclass(frozen=True, kw_only=True)
 class InitialStateCfg:
-    """The initial state of an entity, to which a reset restores it."""
+    """The initial state of an entity, to which a reset restores it.
+
+    Position actuators start with controls that hold the pose, unless the keyframe
+    states controls. The time starts at 0, also with a keyframe.
+    """
 
     keyframe: str | None = None
     """Keyframe of the entity's model to start from; the other fields override it."""
