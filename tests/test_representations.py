@@ -6,10 +6,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import simstate
 from simstate import EntityCfg, InitialStateCfg, SceneCfg, Simulation
+from simstate.data.datasets import Demonstration, Episode
+from simstate.data.logs import read_log
 from simstate.env import Env, tasks
 from simstate.record import Recording
 from simstate.state import diff
@@ -48,7 +51,14 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     with sim.record(path, quantities=["dog.joint_vel"]):
         sim.step(4)
         sim.step(2, env_ids=[1])
+    states = sim.get_states(mode="tensor")
+    rows = np.zeros((7, 2))
     return {
+        "TensorState": states,
+        "EntityTensors": states.robots["dog"],
+        "Episode": Episode(1, 2, {"time": rows[:, 0], "action": rows}, ("time_out",)),
+        "Demonstration": Demonstration("demo_0", rows, {"obs/a": rows}, {}, {}),
+        "LogColumn": read_log(path, world=1)["dog.joint_vel"],
         "Simulation": sim,
         "Entity": sim.scene["dog"],
         "EntityData": sim.scene["dog"].data,
@@ -67,6 +77,11 @@ EXPECTED = {
     "Snapshot": ["3 worlds", "time 0.02 to 0.03 s"],
     "Recording": ["a.simrec", "3 worlds", "3 samples of 1 columns", "2 steps"],
     "History": ["7 samples of 3 worlds: dog.joint_vel"],
+    "TensorState": ["3 worlds", "robots: dog", "cameras: none"],
+    "EntityTensors": ["3 worlds", "12 joints", "13 links"],
+    "Episode": ["world 1, number 2", "7 steps of 2 columns", "('time_out',)"],
+    "Demonstration": ["'demo_0'", "7 steps of 2 arrays"],
+    "LogColumn": ["'dog.joint_vel'", "3 samples of 12 components", "'rad/s'"],
     "Diff": [" differences in 3 worlds, max_error="],
     "Env": ["2 × ", "action_dim=1"],
 }

@@ -31,6 +31,10 @@ class LogColumn:
     contracts: tuple[Contract, ...] = ()
     """Unit, axes and point of each component; empty if none is declared."""
 
+    def __repr__(self) -> str:
+        size = f"{len(self.time)} samples of {self.width} components"
+        return f"LogColumn({self.name!r}, {size}, unit={self.unit!r})"
+
     @property
     def width(self) -> int:
         """Number of components."""

@@ -71,6 +71,11 @@ class EntityTensors:
     """Effort targets [N·m or N]; shape (n, joints). None, as in states of simulators
     that have none: what is set stays."""
 
+    def __repr__(self) -> str:
+        joints = len(self.joint_names) + len(self.ball_joint_names)
+        size = f"{joints} joints, {len(self.body_names)} links"
+        return f"EntityTensors({len(self.pos)} worlds, {size})"
+
     def reorder(self, joint_names: Sequence[str]) -> EntityTensors:
         """Return the same state with the 1-DoF joints in another simulator's order.
 
@@ -116,6 +121,11 @@ class TensorState:
         default_factory=dict[str, CameraTensors]
     )
     """Cameras by name."""
+
+    def __repr__(self) -> str:
+        parts = ("objects", "robots", "cameras")
+        names = ", ".join(f"{p}: {listed(getattr(self, p), 4)}" for p in parts)
+        return f"TensorState({self.num_envs} worlds, {names})"
 
     @property
     def entities(self) -> dict[str, EntityTensors]:

@@ -83,6 +83,10 @@ class Demonstration:
     def __len__(self) -> int:
         return len(self.actions)
 
+    def __repr__(self) -> str:
+        size = f"{len(self)} steps of {len(self.arrays) + 1} arrays"
+        return f"Demonstration({self.name!r}, {size})"
+
 
 def write_hdf5(
     source: Source,

@@ -34,6 +34,11 @@ class Episode:
     def __len__(self) -> int:
         return len(self.columns["time"])
 
+    def __repr__(self) -> str:
+        size = f"{len(self)} steps of {len(self.columns)} columns"
+        which = f"world {self.world}, number {self.number}"
+        return f"Episode({which}, {size}, ends={self.ends})"
+
     @property
     def is_complete(self) -> bool:
         """True if it has ended."""
