@@ -89,7 +89,10 @@ def test_settings_of_recurrent_networks_and_of_pictures():
     conv = {"conv_channels": (4, 5), "conv_kernels": (3, 2), "conv_strides": (2, 1)}
     cnn = {"output_channels": [4, 5], "kernel_size": [3, 2], "stride": [2, 1],
            "activation": "relu"}  # fmt: skip
-    groups = {"policy": {"eye": (8, 6, 3), "pose": (2,)}, "critic": {"eye": (8, 6, 3)}}
+    groups = {
+        "policy": {"eye": (36, 24, 3), "pose": (2,)},
+        "critic": {"eye": (36, 24, 3)},
+    }
     found = settings(groups, network="cnn", **conv)
     seen = {**MLP, "class_name": PictureNetwork, "cnn_cfg": cnn}
     assert found["actor"] == {**seen, "distribution_cfg": NOISE}
@@ -188,7 +191,7 @@ def test_changes_of_rsl_rls_settings():
     assert found["class_name"] == "BetaDistribution"
     assert "std_type" not in found  # which this class does not have
     pictures = settings(
-        {"policy": (16, 16, 3)}, network="cnn",
+        {"policy": (24, 36, 3)}, network="cnn",
         rsl_rl={"actor": {"cnn_cfg": {"padding": "zeros"}, "activation": "tanh"}},
     )["actor"]  # fmt: skip
     assert pictures["cnn_cfg"]["padding"] == "zeros"

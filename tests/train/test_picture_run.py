@@ -128,6 +128,7 @@ def test_bytes_are_centred_and_channels_come_first():
         ({"network": "transformer"}, "transformer"),
         ({"network": "cnn", "conv_strides": (2,)}, "conv_strides"),
         ({"network": "cnn", "conv_kernels": (0, 3)}, "conv_kernels"),
+        ({"network": "cnn", "conv_kernels": (24, 3)}, "conv_kernels"),
     ],
 )
 def test_bad_networks_are_refused(changes, name):

@@ -215,6 +215,8 @@ def _network(
             "rnn_hidden_dim": cfg.rnn_size,
             "rnn_num_layers": cfg.rnn_layers,
         }
+    for name in pictures:
+        _check_size(name, specs[name].shape, cfg)
     if pictures:
         network |= {
             "class_name": PictureNetwork,
@@ -229,6 +231,21 @@ def _network(
             },
         }
     return list(specs), network
+
+
+def _check_size(name: str, shape: tuple[int, ...], cfg: TrainCfg) -> None:
+    """Raise unless each convolution has a picture at least as large as its kernel."""
+    height, width, _ = shape
+    for kernel, stride in zip(cfg.conv_kernels, cfg.conv_strides, strict=True):
+        if min(height, width) < kernel:
+            raise InvalidInputError(
+                f"A convolution with a kernel of {kernel} px gets {height} × {width} "
+                f"px of the observation {name!r} ({shape[0]} × {shape[1]} px). Use a "
+                f"larger picture, or smaller conv_kernels {tuple(cfg.conv_kernels)} or "
+                f"conv_strides {tuple(cfg.conv_strides)}.",
+                name="conv_kernels",
+            )
+        height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
 
 
 def _ppo(cfg: TrainCfg) -> dict[str, Any]:
