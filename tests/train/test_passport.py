@@ -110,6 +110,8 @@ def test_the_command_prints_every_column(path, capsys, monkeypatch):
     assert main(["passport", str(path), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert [c["name"] for c in facts["actions"]] == [c.name for c in passport.actions]
+    assert main(["passport", str(path.parent), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == facts
     assert facts["proof"]["steps"] == 64
 
 

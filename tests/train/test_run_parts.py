@@ -575,6 +575,12 @@ def test_the_latest_checkpoints_are_found_and_kept(tmp_path):
     for wrong in (empty, tmp_path / "none"):
         with pytest.raises(SnapshotError):
             find_checkpoint(wrong)
+    for run in ("slow", "fast"):
+        (empty / run).mkdir()
+        checkpoint_path(empty / run, 3).write_text("")
+    with pytest.raises(SnapshotError) as error:
+        find_checkpoint(empty)
+    assert "fast, slow" in str(error.value)
 
 
 # Learners.

@@ -33,7 +33,7 @@ class PassportCommand(AnswerCommand):
     """
 
     policy: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="POLICY")]
-    """An .onnx file that `simstate train` exported."""
+    """An .onnx file that `simstate train` exported, or the folder of a run."""
     log: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """A log to compare: .simrec, .mcap, .csv, .hdf5, or a LeRobot folder."""
     part: Annotated[LogOptions, tyro.conf.OmitArgPrefixes] = field(
@@ -45,7 +45,10 @@ class PassportCommand(AnswerCommand):
         with needs("play"):
             from simstate.train.policy_passport import PassportPolicy
 
-            policy = PassportPolicy(self.policy)
+            is_run = self.policy.is_dir()
+            policy = PassportPolicy(
+                self.policy / "policy.onnx" if is_run else self.policy
+            )
         passport, error = policy.passport, policy.proof_error()
         if self.log is not None:
             return self._compared(policy, self.log)

@@ -261,7 +261,7 @@ def _named(tree: _Tree, patterns: Sequence[str]) -> tuple[set[str], list[str]]:
             continue
         found = _match(pattern, tree.geoms)
         if not found:
-            known = [GROUND, *tree.bodies, *tree.geoms]
+            known = list(dict.fromkeys([GROUND, *tree.bodies, *tree.geoms]))
             raise unknown_name("body or geom of the scene", str(pattern), known)
         geoms += found
     return bodies, list(dict.fromkeys(geoms))

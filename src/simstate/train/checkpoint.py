@@ -9,7 +9,7 @@ from typing import Any, cast
 from torch import Tensor
 
 from simstate.base.archive import read_archive, write_archive
-from simstate.base.errors import InvalidInputError, SnapshotError
+from simstate.base.errors import InvalidInputError, SnapshotError, listed
 from simstate.base.files import naming_errors
 
 FORMAT = "simstate training 2"
@@ -59,9 +59,12 @@ def find_checkpoint(path: Path) -> Path:
         )
     found = _checkpoints(path)
     if not found:
+        runs = sorted({file.parent.name for file in path.glob("*/model_*.npz")})
+        where = "are written every --save-every updates, on Ctrl-C and at the end"
+        if runs:
+            where = f"are in its folders, name one of them: {listed(runs)}"
         raise SnapshotError(
-            f"There is no checkpoint model_….npz in {str(path)!r}: checkpoints are "
-            "written every --save-every updates, on Ctrl-C and at the end.",
+            f"There is no model_….npz in {str(path)!r}: checkpoints {where}.",
             name=str(path),
         )
     return found[max(found)]
