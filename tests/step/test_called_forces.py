@@ -29,7 +29,7 @@ from tests.step.test_function_force import (
 
 from simstate import InvalidInputError, Simulation, UnknownNameError
 from simstate.engine import core
-from simstate.step import RK4, Drag, Euler, Heun, Midpoint
+from simstate.step import DP54, RK4, SRA1, Drag, Euler, Heun, Midpoint
 
 __all__ = ["address"]  # a fixture
 pytestmark = pytest.mark.skipif(
@@ -473,3 +473,28 @@ def test_an_assignment_replaces_the_loads_of_models_before_it(address):
         sim.add_force(reset)
     assert torch.equal(moved(replaced), moved(plain))
     assert has_called_from_core(replaced)
+
+
+@pytest.mark.parametrize("scheme", [RK4(), DP54(), SRA1(), None], ids="abcd")
+def test_models_use_one_thread_of_torch(scheme):
+    """Torch's other threads would wait for cores on which MuJoCo's spin."""
+    sim, threads = make(scheme), []
+    sim.add_force(lambda t, sim: threads.append(torch.get_num_threads()))
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        sim.step(2)
+        sim.forward()
+        if scheme is not None:
+            sim.add_coupled_force(
+                lambda t, sim: threads.append(torch.get_num_threads())
+            )
+            sim.step()
+        assert set(threads) == {1}
+        assert torch.get_num_threads() == 3
+        sim.add_force(lambda t, sim: sim.data.xfrc_applied.fill_(math.nan))
+        with pytest.raises(InvalidInputError):
+            sim.step()
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)

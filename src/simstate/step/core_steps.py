@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from simstate.engine import Stage, core
+from simstate.engine import OneTorchThread, Stage, core
 from simstate.step.forces.compiled_models import EvaluationPlan
 from simstate.step.forcing import Forcing
 from simstate.step.schemes.schemes import Adaptive, Explicit
@@ -66,7 +66,8 @@ class CalledModels:
 
     def _run(self, call: Callable[..., T], args: tuple[Any, ...]) -> T:
         self._ledger.open[-1].evaluating = True
-        result = call(*args)
+        with OneTorchThread():
+            result = call(*args)
         self._ledger.observe()  # rejects writes to anything but inputs
         return result
 

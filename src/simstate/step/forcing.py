@@ -24,7 +24,7 @@ from torch import Tensor
 
 from simstate.base.checks import check_called_as
 from simstate.base.errors import InvalidInputError
-from simstate.engine import MAX_VALUE, Engine, Stage
+from simstate.engine import MAX_VALUE, Engine, OneTorchThread, Stage
 from simstate.entity.host import attach
 from simstate.math.vector import greatest
 from simstate.step.force_views import ForceOnViews
@@ -125,7 +125,8 @@ class Forcing:
             return call()
         self._ledger.observe()
         what = "an evaluation of force models"
-        return self._ledger.run("inputs", what, lambda: self._call_with_loads(call))
+        with OneTorchThread():
+            return self._ledger.run("inputs", what, lambda: self._call_with_loads(call))
 
     def _call_with_loads(self, call: Callable[[], T]) -> T:
         ledger = self._ledger
@@ -152,7 +153,10 @@ class Forcing:
         """
         self._ledger.observe()
         what = "an evaluation of force models"
-        return self._ledger.run("inputs", what, lambda: self._measure(models, inputs))
+        with OneTorchThread():
+            return self._ledger.run(
+                "inputs", what, lambda: self._measure(models, inputs)
+            )
 
     def _measure(self, models: Sequence[ForceModel], inputs: Sequence[str]) -> Tensor:
         ledger, engine = self._ledger, self._engine
