@@ -307,8 +307,11 @@ def test_trim_holds_a_pendulum_out():
     assert held.converged.tolist() == [True, False]
     assert held.at_bound["torque"].tolist() == [False, True]
     assert float(held.values["torque"][1]) == -7.0
+    sim.data.qpos[:, 0] -= 0.2
+    before = sim.state.clone()
     with raises(SimStateError, worlds=[1]):
         trim(sim, tight, write, rest)
+    assert torch.equal(sim.state, before)
 
 
 @pytest.mark.parametrize(

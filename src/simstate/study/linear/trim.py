@@ -52,6 +52,22 @@ class TrimResult:
     at_bound: dict[str, Tensor]
     """True where an unknown is at a bound."""
 
+    def check_converged(self) -> None:
+        """Raise unless every world converged."""
+        failed = int_list((~self.converged).nonzero().flatten())
+        if not failed:
+            return
+        world = failed[0]
+        values = {n: round(float(v[world]), 6) for n, v in self.values.items()}
+        raise SimStateError(
+            f"trim did not converge in {len(failed)} of {len(self.converged)} worlds: "
+            f"in world {world} a residual of "
+            f"{float(self.residual[world].abs().max()):.3g} remains at {values}. Check "
+            "for unknowns at their bounds, start nearer to the solution, or add an "
+            "unknown.",
+            worlds=failed,
+        )
+
 
 def trim(
     sim: Simulation,
@@ -67,7 +83,7 @@ def trim(
 
     The Levenberg-Marquardt method with central differences runs in all worlds at once,
     with separate steps for each world. Unknowns stay within their bounds. The
-    simulation is left at the solution.
+    simulation is left at the solution; an error leaves it unchanged.
 
     Args:
         sim: the simulation.
@@ -89,21 +105,15 @@ def trim(
     number("tolerance", tolerance, at_least=0)
     iterations = whole_number("iterations", iterations, 0)
     problem = _Problem(sim, unknowns, write, residual)
-    x, found = problem.solve(tolerance, iterations)
-    converged = found.abs().amax(dim=1) <= tolerance
-    if require and not bool(converged.all()):
-        world = int((~converged).nonzero()[0])
-        values = {n: round(float(v[world]), 6) for n, v in problem.named(x).items()}
-        raise SimStateError(
-            f"trim did not converge in {int((~converged).sum())} of {len(x)} worlds: "
-            f"in world {world} a residual of {float(found[world].abs().max()):.3g} "
-            f"remains at {values}. Check for unknowns at their bounds, start nearer to "
-            "the solution, or add an unknown.",
-            worlds=int_list((~converged).nonzero().flatten()),
-        )
-    close = 1e-9 * problem.scale
-    at_bound = (x <= problem.low + close) | (x >= problem.high - close)
-    return TrimResult(problem.named(x), found, converged, problem.named(at_bound))
+    before = sim.snapshot()
+    try:
+        result = problem.result(*problem.solve(tolerance, iterations), tolerance)
+        if require:
+            result.check_converged()
+    except BaseException:
+        sim.restore(before)
+        raise
+    return result
 
 
 @dataclass(frozen=True)
@@ -194,6 +204,13 @@ class _Problem:
             damping = damping.clamp(1e-15, 1e12)
         self._write(self.named(x))
         return x, found
+
+    def result(self, x: Tensor, found: Tensor, tolerance: float) -> TrimResult:
+        """Return the values at which the search ended as a result."""
+        converged = found.abs().amax(dim=1) <= tolerance
+        close = 1e-9 * self.scale
+        at_bound = (x <= self.low + close) | (x >= self.high - close)
+        return TrimResult(self.named(x), found, converged, self.named(at_bound))
 
     def _step(self, x: Tensor, found: Tensor, damping: Tensor) -> Tensor:
         """Return a damped Gauss-Newton step; unknowns at an active bound are held."""
