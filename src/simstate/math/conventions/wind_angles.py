@@ -14,7 +14,6 @@ from torch import Tensor
 from simstate.base.checks import Limits, one_of
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Values
-from simstate.math import euler, quaternion
 from simstate.math.conventions.checked_values import (
     AngleUnit,
     as_tensor,
@@ -66,7 +65,7 @@ def velocity_from_wind_angles(
     attack = as_tensor(alpha, "alpha", like=length) * scale
     slip = as_tensor(beta, "beta", like=length) * scale
     batch_of(speed=(length, 0), alpha=(attack, 0), beta=(slip, 0))
-    rot_bw = _rot_bw(attack, slip, definition)
+    rot_bw = rot_body_wind(attack, slip, definition)
     return length[..., None] * rot_bw[..., :, 0]
 
 
@@ -126,8 +125,8 @@ def _to_body(
         )
     if name == "stability":
         attack, _ = _angles(velocity, "stevens")
-        return _rot_bw(attack, torch.zeros_like(attack), "stevens")
-    return _rot_bw(*_angles(velocity, definition), definition)
+        return rot_body_wind(attack, torch.zeros_like(attack))
+    return rot_body_wind(*_angles(velocity, definition), definition)
 
 
 def _angles(velocity: Tensor, definition: Definition) -> tuple[Tensor, Tensor]:
@@ -139,10 +138,19 @@ def _angles(velocity: Tensor, definition: Definition) -> tuple[Tensor, Tensor]:
     return atan2(w, hypot(u, v)), atan2(v, u)
 
 
-def _rot_bw(alpha: Tensor, beta: Tensor, definition: Definition) -> Tensor:
-    """Return the matrix from wind to body axes; its first column is the velocity's."""
+def rot_body_wind(
+    alpha: Tensor, beta: Tensor, definition: Definition = "stevens"
+) -> Tensor:
+    """Return the matrix from wind to body axes of angles [rad]; (..., 3, 3).
+
+    Its first column is the direction of the velocity.
+    """
     batch = common_batch(tuple(alpha.shape), tuple(beta.shape))
-    attack, slip = alpha.expand(batch), beta.expand(batch)
-    angles = torch.stack([torch.zeros_like(attack), -attack, slip], dim=-1)
-    sequence = "iyzx" if definition == "stevens" else "exyz"
-    return quaternion.to_matrix(euler.to_quaternion(angles, sequence))
+    alpha, beta = alpha.expand(batch), beta.expand(batch)
+    ca, sa, cb, sb = alpha.cos(), alpha.sin(), beta.cos(), beta.sin()
+    zero = torch.zeros_like(ca)
+    if definition == "stevens":
+        rows = [ca * cb, -ca * sb, -sa, sb, cb, zero, sa * cb, -sa * sb, ca]
+    else:
+        rows = [ca * cb, -sb, -sa * cb, ca * sb, cb, -sa * sb, sa, zero, ca]
+    return torch.stack(rows, dim=-1).reshape(*batch, 3, 3)
