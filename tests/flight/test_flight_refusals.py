@@ -14,8 +14,10 @@ from simstate.flight import (
     Aerodynamics,
     Air,
     AircraftCfg,
+    ControlCfg,
     FreeFlight,
     Load,
+    StandardAtmosphere,
     Table,
     linearise_flight,
 )
@@ -41,6 +43,30 @@ def test_air_is_of_one_simulation():
 def test_a_density_is_not_an_atmosphere():
     with raises(InvalidInputError, name="atmosphere"):
         Air(1.225)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"air": StandardAtmosphere()}, "air"),
+        ({"controls": ["flap"]}, "controls"),
+        ({"controls": {"flap": (-0.4, 0.4)}}, "controls['flap']"),
+    ],
+)
+def test_air_and_controls_are_objects_of_their_classes(given, name):
+    with raises(InvalidInputError, name=name):
+        make(**given)
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_commands_of_controls_are_finite(settled):
+    lag = ControlCfg(range=(-0.5, 0.5), time_constant=0.1)
+    flight = make(num_envs=2, controls={"flap": ControlCfg(), "tab": lag})
+    flight.set_controls({"flap": [0.3, 0.2], "tab": 0.1}, settled=True)
+    before = flight.sim.state.clone()
+    with raises(InvalidInputError, name="tab"):
+        flight.set_controls({"flap": 0.1, "tab": [0.2, np.nan]}, settled=settled)
+    assert torch.equal(flight.sim.state, before)
 
 
 def test_a_state_without_air_has_no_airspeed():

@@ -265,9 +265,22 @@ def test_what_cannot_be_trimmed_says_so():
         ),
         (lambda: linearise_flight(flight, ["rudder"]), UnknownNameError,
          {"name": "rudder"}),
+        *(
+            (
+                lambda one=one: trim_flight(
+                    flight, {"airspeed": 13.0} | one, ("alpha", "flight_path")
+                ),
+                InvalidInputError,
+                {"name": next(iter(one))},
+            )
+            for one in ({"airspeed": [13.0, -13.0]}, {"airspeed": np.nan},
+                        {"bank": [0.1, 30.0]}, {"elevator": [0.1, 2.0]})
+        ),
     ):  # fmt: skip
+        before = flight.sim.state.clone()
         with raises(error, **fields):
             wrong()
+        assert torch.equal(flight.sim.state, before)
     narrow = {"elevator": Unknown(0.0, -0.01, 0.01)}
     result = trim_flight(
         flight, {"airspeed": 9.0}, ("alpha", "flight_path", "elevator"), starts=narrow,

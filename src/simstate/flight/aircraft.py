@@ -127,6 +127,10 @@ class AircraftCfg:
             if name not in SECTIONS:
                 raise unknown_name("section of an aircraft", name, SECTIONS)
         parts, sections = self.parts, dict(self.sections)
+        instance_of("controls", self.controls, Mapping)
+        for name, control in self.controls.items():
+            hint = " Pass ControlCfg(range=…, time_constant=…)."
+            instance_of(f"controls[{name!r}]", control, ControlCfg, hint)
         if self.controls:
             parts += f'<site name="{CONTROLS_SITE}"/>'
             actuators = "".join(c.xml(name) for name, c in self.controls.items())

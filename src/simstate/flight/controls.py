@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from simstate.base.checks import has_shape
+from simstate.base.checks import check_finite, has_shape
 from simstate.base.errors import unknown_name
 from simstate.base.ids import Ids, Values, as_values
 from simstate.entity import Entity
@@ -112,7 +112,7 @@ class Controls:
         checked: dict[int, Tensor] = {}
         for name, given in commands.items():
             index = self._index(name)
-            values = numbers(given, name)
+            values = check_finite(numbers(given, name), name)
             has_shape(name, values, (), (rows.count,), means=", of the selected worlds")
             column = values.expand(rows.count)[:, None].to(self.sim.device)
             like = worlds_of(self.sim).engine.field("ctrl")

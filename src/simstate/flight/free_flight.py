@@ -114,6 +114,8 @@ class FreeFlight:
         **aircraft: Any,
     ) -> None:
         configs = fleet_of(mass, inertia, fleet, aircraft)
+        if air is not None:
+            instance_of("air", air, Air, " Pass Air(atmosphere=…, wind=…).")
         options: dict[str, Any] = {}
         if isinstance(integrator, str):
             if integrator not in INTEGRATORS:
@@ -147,7 +149,7 @@ class FreeFlight:
         """The simulation, whose world axes are Earth axes."""
         self.aircraft: dict[str, Entity] = {n: self.sim.scene[n] for n in configs}
         """The entity of each aircraft."""
-        self._air = air or Air()
+        self._air = Air() if air is None else air
         self._air.attach(self.sim)
         self._fleet: dict[str, AircraftWorlds] = {}
         for name, cfg in configs.items():

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from simstate.base.checks import all_of, instance_of
+from simstate.base.checks import Limits, all_of, instance_of
 from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.flight.free_flight import FreeFlight
 from simstate.math.conventions.rotations import passive_from_angles
-from simstate.math.conventions.wind_angles import velocity_from_wind_angles
-from simstate.math.vector import apply
+from simstate.math.conventions.wind_angles import rot_body_wind
 from simstate.simulation import Simulation
 from simstate.step.forces.force_parameters import Numbers, by_world, numbers
 from simstate.study.linear import (
@@ -84,7 +83,10 @@ def trim_flight(
             name=min(both),
         )
     sim = flight.sim
-    fixed = {n: by_world(sim, n, numbers(x, n)) for n, x in given.items()}
+    fixed = {
+        n: by_world(sim, n, _limits(flight, name, n).check(numbers(x, n), n))
+        for n, x in given.items()
+    }
     zero = torch.zeros(sim.num_envs, dtype=torch.float64)
     start_state = flight.get_state(name)
 
@@ -104,6 +106,16 @@ def trim_flight(
 
     unknowns = {n: (starts or {}).get(n, _usual(flight, name, n)) for n in free}
     return trim(sim, unknowns, write, residual, tolerance=tolerance, require=require)
+
+
+def _limits(flight: FreeFlight, aircraft: str, name: str) -> Limits:
+    """Return the limits of a given condition or control."""
+    if name == "airspeed":
+        return Limits(at_least=0.0, unit="m/s")
+    if name in CONDITIONS:
+        return Limits(at_least=-2 * torch.pi, at_most=2 * torch.pi, unit="rad")
+    low, high = flight.control_range(name, aircraft)
+    return Limits(at_least=low, at_most=high)
 
 
 def _usual(flight: FreeFlight, aircraft: str, name: str) -> Unknown:
@@ -130,28 +142,13 @@ def _write_conditions(
     # Axes along the path, rolled by the bank about it, then wind to body.
     path = torch.stack([bank, climb, heading], dim=-1)
     rot_pe = passive_from_angles(path, "izyx", "rad")
-    one = torch.ones_like(climb)
-    through = velocity_from_wind_angles(one, now["alpha"], now["beta"], unit="rad")
-    rot_bp = _rot_to_velocity(now["alpha"], now["beta"])
-    attitude = rot_bp @ rot_pe
-    velocity = apply(attitude.mT, now["airspeed"][:, None] * through) + wind
+    rot_bp = rot_body_wind(now["alpha"], now["beta"])
+    velocity = now["airspeed"][:, None] * rot_pe[:, 0] + wind
     rest = torch.stack([zero, zero, zero], dim=-1)
     flight.set_state(
-        R_pas_E_to_BP1=attitude, velocity_E__E=velocity, omegas_BP1__E=rest,
+        R_pas_E_to_BP1=rot_bp @ rot_pe, velocity_E__E=velocity, omegas_BP1__E=rest,
         aircraft=aircraft,
     )  # fmt: skip
-
-
-def _rot_to_velocity(alpha: Tensor, beta: Tensor) -> Tensor:
-    """Return the rotation from path axes (x along the velocity) to body axes."""
-    ca, sa, cb, sb = alpha.cos(), alpha.sin(), beta.cos(), beta.sin()
-    zero = torch.zeros_like(ca)
-    rows = [
-        torch.stack([ca * cb, -ca * sb, -sa], dim=-1),
-        torch.stack([sb, cb, zero], dim=-1),
-        torch.stack([sa * cb, -sa * sb, ca], dim=-1),
-    ]
-    return torch.stack(rows, dim=-2)
 
 
 def linearise_flight(
