@@ -42,6 +42,16 @@ LONG = "x" * 99
             ["Unknown mode 'None'.", "Known: a, b."],
         ),
         (
+            lambda: one_of("joint", "grip", ("tool/g/grip", "tool/g/trip", "gr")),
+            UnknownNameError,
+            ["Unknown joint 'grip'. Did you mean 'tool/g/grip'?"],
+        ),
+        (
+            lambda: one_of("joint", "crane/yaw", ("yaw", "crane")),
+            UnknownNameError,
+            ["Unknown joint 'crane/yaw'. Did you mean 'yaw'?"],
+        ),
+        (
             lambda: number("mass", -1.0, more_than=0.0, unit="kg"),
             InvalidInputError,
             ["mass must be > 0 and finite [kg], got -1."],

@@ -97,10 +97,12 @@ def test_a_key_that_is_no_string_is_named(native):
 def test_an_entity_in_the_wrong_group_is_refused(native):
     states, state = whole(native)
     state["objects"]["franka"] = state["robots"].pop("franka")
-    refused(native, states, "objects.franka", error=UnknownNameError)
+    parts = ["objects.franka", "'robots'"]
+    refused(native, states, *parts, error=UnknownNameError)
     states, state = whole(native)
     state["robots"]["cube"] = state["objects"]["cube"]
-    refused(native, states, "robots.cube", error=UnknownNameError)
+    parts = ["robots.cube", "'objects'"]
+    refused(native, states, *parts, error=UnknownNameError)
 
 
 @pytest.mark.parametrize("world", [0, 3])
@@ -350,6 +352,42 @@ def test_a_mocap_body_has_no_velocity():
     assert sim.get_states()[1]["objects"]["it"]["pos"].tolist() == [0.0, 0.5, 1.0]
 
 
+PLATE = """
+<mujoco model="trees">
+  <worldbody>
+    <body name="plate" pos="0 0 .4">
+      <freejoint/>
+      <geom type="box" size=".1 .1 .1"/>
+      <body name="handle" pos=".1 0 .1"><geom size=".02"/></body>
+    </body>
+    <body name="goal" mocap="true" pos="1 0 .5"><geom size=".03"/></body>
+  </worldbody>
+</mujoco>
+"""
+
+
+def test_a_mocap_body_in_another_tree_has_no_velocity():
+    sim = Simulation(SceneCfg(entities={"it": EntityCfg(model=PLATE)}), 2)
+    for key in ("vel", "ang_vel"):
+        part = {"body": {"goal": {"pos": [0.0, 0.0, 1.0], key: [0.0, 0.0, 1.0]}}}
+        refused(sim, [{"objects": {"it": part}}], "objects.it.body.goal", "mocap")
+    sim.set_states(sim.get_states(), env_ids=[1, 0])
+    sim.set_states(sim.get_states(mode="tensor"), env_ids=[1, 0])
+    goal = {"pos": [0.0, 0.5, 1.0], "vel": [0.0, 0.0, 0.0]}
+    sim.set_states([{"objects": {"it": {"body": {"goal": goal}}}}])
+    assert sim.data.mocap_pos[1].tolist() == [[0.0, 0.5, 1.0]]
+
+
+@pytest.mark.parametrize("key", ["pos", "vel"])
+def test_a_welded_link_follows_another(key):
+    sim = Simulation(SceneCfg(entities={"it": EntityCfg(model=PLATE)}), 2)
+    part = {"body": {"handle": {key: [0.0, 0.0, 1.0]}}}
+    refused(sim, [{"objects": {"it": part}}], "objects.it.body.handle", "welded", key)
+    sim.set_states([{"objects": {"it": {**part, key: [0.0, 0.0, 0.9]}}}])
+    moved = sim.get_states()[1]["objects"]["it"][key]
+    assert moved.tolist() == [0.0, 0.0, 0.9]
+
+
 @pytest.mark.parametrize(
     ("key", "joint"), [("dof_pos_target", "right_finger"), ("dof_vel_target", "joint1")]
 )
@@ -456,7 +494,7 @@ def test_tensors_in_the_wrong_group_are_refused(native):
     tensors = native.get_states(mode="tensor", cameras=False)
     swapped = TensorState(4, {**tensors.objects, **tensors.robots}, {})
     oracles.randomize(native, 13)
-    refused(native, swapped, "objects.franka")
+    refused(native, swapped, "objects.franka", "'robots'")
 
 
 def test_tensors_give_a_fixed_base_no_velocity(native):

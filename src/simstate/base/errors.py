@@ -189,8 +189,14 @@ def suggestion(name: object, known: Iterable[str]) -> str:
 
 
 def close_to(name: object, known: Iterable[str]) -> str:
-    """Return the closest names as a sentence; "" if none is similar."""
-    close = difflib.get_close_matches(str(name), list(known), n=3, cutoff=0.6)
+    """Return the closest names as a sentence; "" if none is similar.
+
+    A name with the same last part, as in "tool/grip" and "grip", is similar.
+    """
+    names = list(known)
+    last = str(name).rpartition("/")[2]
+    close = [known for known in names if str(known).rpartition("/")[2] == last][:3]
+    close = close or difflib.get_close_matches(str(name), names, n=3, cutoff=0.6)
     return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 

@@ -16,7 +16,6 @@ from simstate.base.errors import (
     InvalidInputError,
     ShapeError,
     UnknownNameError,
-    suggestion,
 )
 from simstate.base.ids import Selection
 from simstate.engine import OneTorchThread
@@ -25,7 +24,13 @@ from simstate.entity.host import Host
 from simstate.entity.state_writes import TARGETS, Part, state_writes
 from simstate.entity.writer_base import can_place
 from simstate.math import quaternion
-from simstate.state.parse import ROOT_SIZES, EntityUpdate, check_quats, parse_states
+from simstate.state.parse import (
+    ROOT_SIZES,
+    EntityUpdate,
+    check_quats,
+    entity_suggestion,
+    parse_states,
+)
 from simstate.state.tensors import (
     EntityTensors,
     TensorState,
@@ -92,7 +97,7 @@ def check_states(sim: Host, states: States, rows: Selection) -> list[EntityUpdat
         updates = parse_states(sim, states)
     ids = rows.tensor(sim.device)
     for update in updates:
-        _check_driven_links(update)
+        _check_links(update)
         _check_root(update, ids if count == 1 else ids[update.worlds])
     return updates
 
@@ -104,19 +109,33 @@ def _count(states: States) -> int:
     return 1 if isinstance(states, Mapping) else len(states)
 
 
-def _check_driven_links(update: EntityUpdate) -> None:
-    """Raise if links are given whose joints would have to be found from them."""
+def _check_links(update: EntityUpdate) -> None:
+    """Raise if a link but the root gets a pose or a velocity that it cannot have.
+
+    Links that joints move follow their joints, welded ones the link that they are
+    welded to, which must be given; mocap bodies have no velocity.
+    """
     entity = update.entity
+    jointed = bool(entity.num_joints + entity.num_ball_joints)
     given = "dof_pos" in update.given or "ball_quat" in update.given
-    if given or not entity.num_joints + entity.num_ball_joints:
-        return
     for key in [key for key in ROOT_SIZES if key in update.given]:
-        for link in update.given[key].ids:
-            if link and not can_place(entity, link):
-                raise InvalidInputError(
-                    f"{update.path}.body.{entity.body_names[link]}: links follow from "
-                    "the joints, so give dof_pos as well. Nothing was written."
-                )
+        ids, values = update.given[key]
+        for k, link in enumerate(ids):
+            why = ""
+            if not link:
+                continue
+            if can_place(entity, link):
+                is_free = entity.index.bodies.ids[link] in entity.index.free_body_ids
+                moves = key in ("pos", "rot") or is_free
+                if not moves and bool((values[:, k].abs() > _MOVED).any()):
+                    why = f"it is a mocap body, which has no velocity, so omit {key!r}"
+            elif jointed and not given:
+                why = "links follow from the joints, so give dof_pos as well"
+            elif not jointed and not any(can_place(entity, other) for other in ids):
+                why = f"it is welded to another link, so give {key!r} of that"
+            if why:
+                name = f"{update.path}.body.{entity.body_names[link]}"
+                raise InvalidInputError(f"{name}: {why}. Nothing was written.")
 
 
 def _check_root(update: EntityUpdate, env_ids: Tensor) -> None:
@@ -172,11 +191,14 @@ def _update_of(
     sim: Host, group: str, name: str, tensors: EntityTensors, count: int
 ) -> EntityUpdate:
     """Return the update in a state of tensors; joints and links are matched by name."""
-    known = [n for n, e in sim.scene.items() if e.is_robot == (group == "robots")]
-    path = f"{group}.{name}"
+    groups: dict[str, dict[str, None]] = {"objects": {}, "robots": {}}
+    for n, e in sim.scene.items():
+        groups["robots" if e.is_robot else "objects"][n] = None
+    known, path = groups[group], f"{group}.{name}"
     if name not in known:
         raise UnknownNameError(
-            f"Unknown entity {path}.{suggestion(name, known)} Nothing was written.",
+            f"Unknown entity {path}.{entity_suggestion(name, group, groups)} Nothing "
+            "was written.",
             name=name,
             known=known,
         )

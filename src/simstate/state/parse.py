@@ -114,13 +114,21 @@ def _entities_of(known: _Known, state: Any, world: int) -> list[tuple[str, str, 
     found: list[tuple[str, str, Dict]] = []
     for group in ("objects", "robots"):
         members = state.get(group, {})
-        _check_keys(members, known.groups[group], f"{where}.{group}")
+        _check_keys(members, known.groups[group], f"{where}.{group}", known.groups)
         found += [(group, name, part) for name, part in members.items()]
     cameras = state.get("cameras", {})
     _check_keys(cameras, known.groups["cameras"], f"{where}.cameras")
     for name, camera in cameras.items():
         _check_keys(camera, _CAMERA, f"{where}.cameras.{name}")
     return found
+
+
+def entity_suggestion(name: object, group: str, groups: Mapping[str, Dict]) -> str:
+    """Return the group that an entity is in, or the closest names in this one."""
+    for other in ("objects", "robots"):
+        if other != group and name in groups[other]:
+            return f" It is in {other!r}: robots are articulations with actuators."
+    return suggestion(name, groups[group])
 
 
 def _signature(known: _Known, name: str, group: str, part: Any, where: str) -> Any:
@@ -287,13 +295,14 @@ def _stack(
 def _vector(value: Any, size: int, path: str) -> Tensor:
     """Return one vector, or an error that names where it stands."""
     try:
+        numbers = value
         if not isinstance(value, Tensor):
             if any(isinstance(number, bool) for number in value):
                 raise TypeError("a truth value is not a number")
-            value = np.asarray(value)
-            if value.dtype.kind not in "iuf":
-                raise TypeError(f"{value.dtype} is not a real number")
-        tensor = torch.as_tensor(value)
+            numbers = np.asarray(value)
+            if numbers.dtype.kind not in "iuf":
+                raise TypeError(f"{numbers.dtype} is not a real number")
+        tensor = torch.as_tensor(numbers)
         if tensor.dtype == torch.bool or tensor.dtype.is_complex:
             raise TypeError(f"{tensor.dtype} is not a real number")
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
@@ -371,8 +380,13 @@ def _number(value: Any, path: str) -> float:
         ) from error
 
 
-def _check_keys(part: Any, known: Dict, where: str) -> None:
-    """Raise unless `part` is a dictionary whose keys are all among those of `known`."""
+def _check_keys(
+    part: Any, known: Dict, where: str, groups: Mapping[str, Dict] | None = None
+) -> None:
+    """Raise unless `part` is a dictionary whose keys are all among those of `known`.
+
+    For one of the groups of entities, `groups` are all of them.
+    """
     if type(part) is dict and part.keys() <= known.keys():
         return
     if not isinstance(part, Mapping):
@@ -382,9 +396,11 @@ def _check_keys(part: Any, known: Dict, where: str) -> None:
         )
     for key in cast("Dict", part):
         if key not in known:
+            hint = suggestion(key, known)
+            if groups is not None:
+                hint = entity_suggestion(key, where.rpartition(".")[2], groups)
             raise UnknownNameError(
-                f"Unknown key {where}.{key}.{suggestion(key, known)} Nothing was "
-                "written.",
+                f"Unknown key {where}.{key}.{hint} Nothing was written.",
                 name=str(key),
                 known=known,
             )
