@@ -33,6 +33,7 @@ from simstate.engine import Engine, Stage, field_layout, forks, memory_budget, n
 from simstate.engine.core import draws, integrator
 from simstate.entity import Entity, other_names
 from simstate.entity.data import EntityData
+from simstate.env import framework_names
 from simstate.integrate import Process
 from simstate.scene import physics_options
 from simstate.step.mujoco_stepper import MujocoStepper
@@ -345,6 +346,11 @@ def part_prefix(target: Path) -> str:
 def names_of_others() -> Mapping[str, str]:
     """Return the names of quantities in other libraries, and their names here."""
     return other_names._OTHER_NAMES  # pyright: ignore[reportPrivateUsage]
+
+
+def names_of_other_environments() -> Mapping[str, str]:
+    """Return the attributes of other environments, and what there is here."""
+    return framework_names._OTHER_NAMES  # pyright: ignore[reportPrivateUsage]
 
 
 def sensor_kinds() -> Mapping[str, object]:

@@ -1,7 +1,11 @@
 """The wording of the errors of `env`: which term, which world, what to do."""
 
+import re
+from operator import attrgetter
+
 import pytest
 import torch
+from tests.inside import names_of_other_environments
 from tests.raised import says
 
 from simstate.base.errors import (
@@ -17,6 +21,7 @@ from simstate.env import (
     ObservationTermCfg,
     RewardTermCfg,
     SceneEntityCfg,
+    either,
     observations,
     tasks,
 )
@@ -35,6 +40,47 @@ def nan_in_one_world(env):
     values = torch.zeros(env.num_envs)
     values[2] = torch.nan
     return values
+
+
+def test_names_of_other_frameworks_lead_to_those_of_env(make_env):
+    env = make_env(2)
+    for name in names_of_other_environments():
+        assert not hasattr(env, name)
+        with says(UnknownNameError, f"no attribute {name!r}: here it is ") as error:
+            getattr(env, name)
+        for path in re.findall(r"env((?:\.\w+)+)", str(error.value)):
+            assert attrgetter(path[1:])(env) is not None
+    with pytest.raises(AttributeError, match=r"no attribute 'wheels'$"):
+        _ = env.wheels
+
+
+@either
+def _norm(env):
+    return env.scene["robot"].data.joint_pos.norm(dim=1)
+
+
+def test_a_method_that_arrays_lack_leads_to_the_mark_of_its_term(make_env):
+    with pytest.raises(AttributeError) as error:
+        make_env(**rewarded(_norm)).step(torch.zeros(4, 2))
+    assert "marked with @either" in error.value.__notes__[-1]
+
+
+@pytest.mark.parametrize("field", ["qpos", "qvel"])
+def test_a_state_that_an_event_makes_infinite_is_not_blamed_on_a_term(make_env, field):
+    def spoil(env, env_ids):
+        if len(env_ids) == 1:
+            getattr(env.sim.data, field)[env_ids, -1] = torch.inf
+
+    cfg = EventTermCfg(spoil, mode="reset")
+    joints = (
+        observations.joint_pos_rel if field == "qpos" else observations.joint_vel_rel
+    )
+    env = make_env(
+        events={"spoil": cfg},
+        observations={"policy": ObservationGroupCfg({"x": ObservationTermCfg(joints)})},
+    )
+    with says(InvalidInputError, "in world 2", f"has written a {field} that is not"):
+        env.reset(env_ids=[2])
 
 
 def test_a_question_ends_an_error_without_a_full_stop(make_env):

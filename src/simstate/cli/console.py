@@ -79,7 +79,7 @@ def escaped(text: str) -> str:
 
 
 def report_error(error: Exception, place: Place | None = None) -> None:
-    """Print an error as one message on standard error, with the user's line.
+    """Print an error as one message on standard error, with the user's line and notes.
 
     Errors that simstate did not raise are printed with their type.
     """
@@ -91,6 +91,7 @@ def report_error(error: Exception, place: Place | None = None) -> None:
     lines = f"error: {text}"
     if place is not None:
         lines = f"error: {place}: {text}\n    {place.text}"
+    lines = "\n".join([lines, *getattr(error, "__notes__", ())])
     PlainConsole(stderr=True).print_line(lines)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import torch
 from torch import Tensor
@@ -22,6 +22,7 @@ from simstate.env.divergence_log import DivergenceLog
 from simstate.env.drivers import ActionTerms, CommandTerms, EventSchedule
 from simstate.env.env_cfg import END_KINDS
 from simstate.env.env_worlds import EnvWorlds
+from simstate.env.framework_names import unknown_attribute
 from simstate.env.groups import Columns, ObservationGroups, Observations
 from simstate.env.memory_check import Parts
 from simstate.env.metrics import Metrics
@@ -106,6 +107,11 @@ class EnvTerms(EnvWorlds):
         """Unit, axes and point of each column, by the keys of `observation_dims`."""
         self.observation_terms = {k: tuple(x.terms) for k, x in columns.items()}
         """The terms of the columns, by the keys of `observation_dims`."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise unknown_attribute(name, self)
 
     def __repr__(self) -> str:
         groups = ", ".join(f"{n}: {k}" for n, k in self.observation_dims.items())

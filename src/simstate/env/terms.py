@@ -35,6 +35,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 ColumnNames = Callable[..., list[str]]
 
 
+_ARRAYS = (
+    "It is marked with @either, so it computes with NumPy arrays here: use operations "
+    "that arrays and tensors have in common, and functions of env.xp."
+)
+
+
 class Term:
     """A function with its parameters, or an instance of a class term.
 
@@ -63,6 +69,8 @@ class Term:
         self.instance: object | None = None
         """Instance of a class term."""
         self._env = env
+        self.view: Any = env
+        """First argument of the function."""
         self._ledger = worlds_of(env.sim).ledger
         try:
             self._resolve(cfg, shipped, leading)
@@ -79,8 +87,7 @@ class Term:
         is_class = isinstance(function, type)
         self.is_either = leading == 1 and is_either(without_resolving(function))
         """True if its first argument is the view, through which it writes nothing."""
-        self.view: Any = view_of(env) if self.is_either else env
-        """Its first argument."""
+        self.view = view_of(env) if self.is_either else env
         call = _call_of(self.label, function) if is_class else function
         called_with = ("self", "env", "env_ids")[not is_class : 1 + leading]
         params = _resolved(self.label, call, cfg.params, env.scene, called_with)
@@ -110,6 +117,8 @@ class Term:
     def annotate(self, error: Exception) -> None:
         """Add the term, and the line that it was written in, to an error."""
         annotate(error, self.label, self.place)
+        if self.view is not self._env and not isinstance(error, SimStateError):
+            _add_note(error, _ARRAYS)
 
     def reset(self, env_ids: Tensor) -> None:
         """Reset a class term in worlds that start an episode."""
@@ -137,12 +146,16 @@ class Term:
 
     def not_finite_error(self, value: float, world: int) -> InvalidInputError:
         """Return the error of a term that returned a value which is not finite."""
-        return self.error(
-            f"returned {value} in world {world}. The state of the world is finite (a "
-            "diverged one keeps its last finite state), so the term itself divides by "
-            "zero, takes the root of a negative number or the like",
-            worlds=[world],
+        cause = (
+            "The state of the world is finite (a diverged one keeps its last finite "
+            "state), so the term itself divides by zero, takes the root of a negative "
+            "number or the like"
         )
+        data = self._env.sim.data
+        for field in ("qpos", "qvel", "act"):
+            if not getattr(data, field)[world].isfinite().all():
+                cause = f"An event or a term has written a {field} that is not finite"
+        return self.error(f"returned {value} in world {world}. {cause}", worlds=[world])
 
 
 _Part = TypeVar("_Part")
@@ -173,9 +186,13 @@ def made(kind: str, name: str, cfg: _Makes, env: Env, of: type[_Part]) -> _Part:
 def annotate(error: Exception, label: str, place: Place | None) -> None:
     """Add to an error the term that raised it, and the line it was written in."""
     remember_place(error, place)
-    note = f"It was raised in the {label}."
-    is_named = isinstance(error, SimStateError) and label in str(error)
-    if not is_named and note not in getattr(error, "__notes__", ()):
+    if not (isinstance(error, SimStateError) and label in str(error)):
+        _add_note(error, f"It was raised in the {label}.")
+
+
+def _add_note(error: Exception, note: str) -> None:
+    """Add a note to an error, unless it has it."""
+    if note not in getattr(error, "__notes__", ()):
         error.add_note(note)
 
 
