@@ -23,6 +23,7 @@ from simstate.space import (
     OrbitalElements,
     PlanetAir,
     ReactionWheelCfg,
+    StarTracker,
     UniformRotation,
     earth_coefficients,
     ecef_from_eci,
@@ -37,6 +38,7 @@ from simstate.space import (
     rot_rtn_eci,
     sun,
 )
+from simstate.step import MovingFrame, PointMassGravity
 
 pytestmark = pytest.mark.fast
 
@@ -44,6 +46,8 @@ POS, VEL = [7e6, 1e5, 2e5], [100.0, 7.4e3, 300.0]
 EPOCH = Epoch.utc("2024-03-20T06:30:15.25")
 DUTY = torch.tensor([[0.2, 0.7], [0.4, 0.1]])
 WHEEL = {"axis": (0, 0, 1), "inertia": 0.1, "max_torque": 1.0, "max_speed": 10.0}
+GYRO = Gyro("g", "bus", "hub", noise_density=1e-4)
+TRACKER = StarTracker("t", "bus", "hub", noise=(1e-5, 1e-5, 1e-4))
 KM = EARTH.mu * 1e-9
 """Gravitational parameter of the Earth in km³/s²."""
 
@@ -92,6 +96,12 @@ CASES = {
     ),
     "sensor without attitude": (
         lambda: Gyro("g", "bus", "hub", noise_density=1e-4, rot=(0, 0, 0, 0)), "rot",
+    ),
+    "sensors without a simulation": (lambda: GYRO.sample(None), "g"),
+    "a bias without a simulation": (lambda: GYRO.bias, "g"),
+    "a tracker without a simulation": (lambda: TRACKER.sample(None), "t"),
+    "a frame without a simulation": (
+        lambda: MovingFrame(PointMassGravity(EARTH.mu), POS, VEL).position, "frame",
     ),
     "duty of one world": (lambda: pulses(DUTY[0], 0.5, 0.1), "duty"),
     "body that is not there": (

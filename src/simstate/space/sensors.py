@@ -72,8 +72,8 @@ class NoisySensor(Process):
 
         Further calls at the same instant return the same values.
         """
-        now = sim.time.double()
         value = self.value
+        now = sim.time.double()
         interval = now - value[:, _TIME]
         is_new = (interval > 0)[:, None]
         fresh = value[:, _WALK] - value[:, _KEPT]
@@ -151,10 +151,10 @@ class Gyro(NoisySensor):
         The white noise is averaged since the last sample: over an interval T its
         deviation is noise_density / √T. A sample at the time of reset has none.
         """
+        noise, interval = self._white(sim)
         data = sim.scene[self.entity].data
         spin = data.body_link_ang_vel_w[:, self._link].double()
         rate = quaternion.rotate_inverse(self._quat(sim), spin)
-        noise, interval = self._white(sim)
         # A second sample at the same instant has the interval of the first.
         kept = torch.where(interval > 0, interval, self.value[:, 13])
         self.value[:, 13] = kept

@@ -89,8 +89,21 @@ class Process(ABC):
 
     _sim: SteppingHost | None = None
 
-    value: Tensor
-    """The current value, float64; shape (num_envs, width). Set once it is added."""
+    _value: Tensor | None = None
+
+    @property
+    def value(self) -> Tensor:
+        """The current value, float64; shape (num_envs, width)."""
+        if self._value is None:
+            raise self._not_added()
+        return self._value
+
+    def _not_added(self) -> InvalidInputError:
+        return InvalidInputError(
+            f"Process {self.name!r} was not yet added to a simulation: call "
+            "sim.add_process(…) first.",
+            name=self.name,
+        )
 
     @abstractmethod
     def rate(self, t: Tensor, sim: Any) -> Tensor:
@@ -127,7 +140,7 @@ class Process(ABC):
         )  # fmt: skip
         assert slot.initial is not None
         self.initial = slot.initial
-        self.value = slot.tensor
+        self._value = slot.tensor
         self._sim = sim
 
     def _declare(self, name: str, values: Numbers, **limits: Any) -> None:
@@ -146,9 +159,7 @@ class Process(ABC):
         """Return the checked rate at the current time and state."""
         sim = self._sim
         if sim is None:
-            raise InvalidInputError(
-                f"Process {self.name!r} was not yet added.", name=self.name
-            )
+            raise self._not_added()
         rate = self.rate(worlds_of(sim).engine.field("time"), sim)
         has_shape(f"The rate of process {self.name!r}", rate, tuple(self.value.shape))
         rate = torch.as_tensor(rate, device=self.value.device)

@@ -117,10 +117,7 @@ class MovingFrame(Process):
         """
         sim = self._sim
         if sim is None:
-            raise InvalidInputError(
-                f"Add {self.name!r} to a simulation first: sim.add_process(frame).",
-                name=self.name,
-            )
+            raise self._not_added()
         places, speeds = _free_columns(sim, self)
         rows = worlds_of(sim).select(env_ids).tensor(sim.device)
         data = sim.scene[entity].data

@@ -75,7 +75,9 @@ class Thruster(SceneForce):
             which then has the masses in its state.
         throttle: 0 to 1: a number, or a function of time that returns (num_envs,).
         dry_mass: the body's mass [kg] without propellant: at or below it there is no
-            thrust. The last step may go below it, by what it burns.
+            thrust. Adaptive schemes find that instant; with fixed steps, the last one
+            may go below it by what it burns: for an exact instant, close the throttle
+            in an event instead.
         jet_damping: True to add the moment of the propellant that leaves a rotating
             body, by Thomson's equation: with the flow ṁ, the nozzle at r from the COM,
             and inertia proportional to mass, ṁ (I ω / m − r × (ω × r)) [N·m].
