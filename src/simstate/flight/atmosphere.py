@@ -184,13 +184,15 @@ class StandardAtmosphere:
         height = torch.as_tensor(altitude, dtype=torch.float64)
         if self.altitude == "geopotential":
             height = geometric_altitude(height)
-        low = _low(height.clamp(max=_TOP), self._pressures)
-        high = _high(height.clamp(min=_TOP), self._upper)
+        found = _low(height.clamp(max=_TOP), self._pressures)
         is_high = height > _TOP
-        temperature, pressure, density = (
-            torch.where(is_high, above, below)
-            for above, below in zip(high, low, strict=True)
-        )
+        if is_high.is_cuda or bool(is_high.any()):  # on a GPU a look would wait for it
+            high = _high(height.clamp(min=_TOP), self._upper)
+            found = (
+                torch.where(is_high, above, below)
+                for above, below in zip(high, found, strict=True)
+            )
+        temperature, pressure, density = found
         warmer = temperature + self.parameters["temperature_offset"]
         density = density * self.parameters["density_factor"] * temperature / warmer
         return AirState(warmer, pressure, density)
