@@ -157,6 +157,41 @@ def test_controls_by_actuator_type(name, kind, unit, words):
         assert word in " ".join(str(value) for value in vars(element).values())
 
 
+BLOCKS = {
+    '<dcmotor joint="hinge" motorconst="2" resistance="3" input="pos vel ff voltage" '
+    'controller="4 0 5"/>': [
+        ("rad", "position that the servo goes to"),
+        ("rad/s", "velocity that the servo goes to"),
+        ("N·m", "force or torque"),
+        ("V", "voltage at the terminals"),
+    ],
+    '<pid joint="slide" kp="2" kv="3" input="vel ff"/>': [
+        ("m/s", "velocity that the servo goes to"),
+        ("N", "force or torque"),
+    ],
+    '<orientation joint="ball" kp="2" input="quat"/>': [
+        ("1", f"{name}: component of the unit quaternion (w, x, y, z)")
+        for name in ("qw", "qx", "qy", "qz")
+    ],
+    '<orientation joint="ball" kp="2"/>': [
+        ("rad", f"{name}: component of the rotation vector")
+        for name in ("rx", "ry", "rz")
+    ],
+}
+"""Actuators with several controls: the unit of each, and how its meaning starts."""
+
+
+@pytest.mark.parametrize("actuator", BLOCKS)
+def test_each_control_of_an_actuator_with_several(actuator):
+    body = ACTUATORS.partition("<actuator>")[0]
+    xml = f"{body}<actuator>{actuator}</actuator></mujoco>"
+    for found, (unit, meaning) in zip(
+        simstate.explain(xml).select("ctrl"), BLOCKS[actuator], strict=True
+    ):
+        assert found.unit == unit
+        assert found.meaning.startswith(meaning)
+
+
 AFFINE = 'biastype="affine"'
 NEAR_MISSES = {
     f'gainprm="3" {AFFINE} biasprm="0 -3 -1"': "position",

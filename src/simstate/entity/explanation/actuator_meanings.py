@@ -111,14 +111,15 @@ def _control(
     geared = f", {on.gear}" if on.gear else ""
     length, force = on.length_unit, on.force_unit
     rate = "rad/s" if length == "rad" else f"{length}/s"
-    if kind == "position" or (kind == "pid" and name == "pos"):
+    has_inputs = kind in ("pid", "dcmotor")
+    if kind == "position" or (has_inputs and name == "pos"):
         servo = f", gain {gain:g}" if kind == "position" else ""
         meaning = f"position that the servo goes to{geared}{servo}"
         return meaning, length, _servo_mistake(model, actuator, on)
-    if kind in ("velocity", "intvelocity") or (kind == "pid" and name == "vel"):
+    if kind in ("velocity", "intvelocity") or (has_inputs and name == "vel"):
         meaning = f"velocity that the servo goes to{geared}"
         return meaning, rate, "given as a position or as a torque: it is a rate"
-    if kind == "motor" or (kind == "pid" and name == "ff"):
+    if kind == "motor" or (has_inputs and name == "ff"):
         scale = f"gain {gain:g} times " if kind == "motor" and gain != 1.0 else ""
         meaning = f"force or torque{geared}"
         if scale:
@@ -154,7 +155,11 @@ def _other_control(
     if kind == "dcmotor":
         return "voltage at the terminals", "V", "taken for a torque: current follows"
     if kind == "orientation":
-        meaning = f"{name}: component of the rotation vector that the servo goes to"
+        is_quat = int(model.actuator_ctrlnum[actuator]) == 4
+        of = "unit quaternion (w, x, y, z)" if is_quat else "rotation vector"
+        meaning = f"{name}: component of the {of} that the servo goes to"
+        if is_quat:
+            return meaning, "1", "given as (x, y, z, w), as a rotation vector or zero"
         return meaning, "rad", "given as a quaternion or as Euler angles"
     if kind == "plugin":
         return "what the plugin takes it for", "plugin's own", _PERSISTS
