@@ -133,6 +133,25 @@ def test_quantities_refuses_what_nothing_has(filters, expected, capsys):
     assert expected in " ".join(capsys.readouterr().err.split())
 
 
+def test_an_actuator_after_one_with_four_controls(tmp_path, capsys):
+    path = tmp_path / "rig.xml"
+    path.write_text(
+        """<mujoco><worldbody><body><joint name="ball" type="ball"/><geom size=".1"/>
+          </body><body><joint name="knee"/><geom size=".1"/></body></worldbody>
+        <actuator><orientation name="aim" joint="ball" input="quat" ctrlrange="-1 1"/>
+          <motor name="push" joint="knee" ctrlrange="-3 2" forcerange="-5 4"/>
+        </actuator></mujoco>"""
+    )
+    assert main(["inspect", str(path), "push", "--json"]) == 0
+    (facts,) = json.loads(capsys.readouterr().out)["elements"]
+    assert facts["control range"] == [-3.0, 2.0]
+    assert facts["force range"] == [-5.0, 4.0]
+    assert main(["inspect", str(path), "aim", "--json"]) == 0
+    (facts,) = json.loads(capsys.readouterr().out)["elements"]
+    assert facts["control range, qw"] == [-1.0, 1.0]
+    assert facts["force range"] == "free"
+
+
 def test_targets_say_which_control_takes_them(tmp_path, capsys):
     path = tmp_path / "rig.xml"
     path.write_text(

@@ -12,8 +12,8 @@ from simstate.base.errors import unknown_name
 Facts = dict[str, Any]
 _KINDS = {
     "body": "nbody", "joint": "njnt", "geom": "ngeom", "site": "nsite",
-    "actuator": "nu", "tendon": "ntendon", "sensor": "nsensor", "camera": "ncam",
-    "light": "nlight", "equality": "neq", "key": "nkey",
+    "actuator": "nactuator", "tendon": "ntendon", "sensor": "nsensor",
+    "camera": "ncam", "light": "nlight", "equality": "neq", "key": "nkey",
 }  # fmt: skip
 
 
@@ -110,11 +110,14 @@ def _actuator(model: mujoco.MjModel, i: int) -> Facts:
     }
     if kind in names:
         facts["acts on"] = f"{names[kind]} {getattr(model, names[kind])(target).name}"
-    for label, limited, limits in (
-        ("control range", model.actuator_ctrllimited, model.actuator_ctrlrange),
-        ("force range", model.actuator_forcelimited, model.actuator_forcerange),
-    ):
-        facts[label] = _numbers(limits[i]) if limited[i] else "free"
+    first, count = int(model.actuator_ctrladr[i]), int(model.actuator_ctrlnum[i])
+    for k in range(count):
+        name = mujoco.mj_actuatorInputName(model, i, k)
+        limited, limits = model.actuator_ctrllimited, model.actuator_ctrlrange
+        label = "control range" if count == 1 else f"control range, {name}"
+        facts[label] = _numbers(limits[first + k]) if limited[first + k] else "free"
+    is_limited, limits = model.actuator_forcelimited[i], model.actuator_forcerange[i]
+    facts["force range"] = _numbers(limits) if is_limited else "free"
     return facts
 
 
