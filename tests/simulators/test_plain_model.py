@@ -10,7 +10,7 @@ from tests.raised import raises
 from tests.simulators.scenes import OTHERS, only
 
 from simstate.base.errors import ModelError
-from simstate.simulators import align, info, make
+from simstate.simulators import align, info, make, plain_mjcf
 from simstate.simulators.capabilities import features
 from simstate.simulators.drives import drives
 from simstate.simulators.mechanics import MechanicalState, MujocoMechanics
@@ -193,6 +193,27 @@ def test_force_limits_of_actuators_that_share_a_joint_are_declared():
     limit = 'actuatorfrclimited="true" actuatorfrcrange="-3 3"'
     both = mujoco.MjModel.from_xml_string(SHARED.format(limit=limit))
     assert drives(both)[0].limit == 3.0  # of the two together
+
+
+AFTER_THREE_OUTPUTS = """
+<mujoco><worldbody><body name="a"><joint name="ball" type="ball"/><geom size="0.1"/>
+  </body><body name="b"><joint name="j" axis="0 1 0"/><geom size="0.1"/></body>
+</worldbody><actuator>
+  <orientation name="aim" joint="ball" input="quat" kp="2"/>
+  <position name="p" joint="j" kp="3" gear="4" forcerange="-2 3"/>{more}
+</actuator></mujoco>"""
+
+
+def test_force_limits_are_those_of_the_actuator_after_one_with_three_outputs():
+    model = mujoco.MjModel.from_xml_string(AFTER_THREE_OUTPUTS.format(more=""))
+    assert features(model)["force limits"] == ("p",)
+    assert features(model)["unequal force limits"] == ("p",)
+    assert drives(model)[0].limit == 3.0 * 4.0
+    again = mujoco.MjModel.from_xml_string(plain_mjcf(model).text)
+    assert again.actuator("p").forcerange.tolist() == [-2.0, 3.0]
+    more = AFTER_THREE_OUTPUTS.format(more='<motor name="m" joint="j" gear="5"/>')
+    shared = features(mujoco.MjModel.from_xml_string(more))
+    assert shared["force limits of actuators that share a joint"] == ("p",)
 
 
 PENDULUM = """

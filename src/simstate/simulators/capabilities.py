@@ -205,13 +205,12 @@ def _on_ball(model: mujoco.MjModel, actuator: int) -> bool:
 
 
 def _has_limit(model: mujoco.MjModel, actuator: int) -> bool:
-    return bool(model.actuator_forcelimited[model.actuator_outadr[actuator]])
+    return bool(model.actuator_forcelimited[actuator])
 
 
 def _unequal_limits(model: mujoco.MjModel, actuator: int) -> bool:
-    output = model.actuator_outadr[actuator]
-    low, high = model.actuator_forcerange[output]
-    return bool(model.actuator_forcelimited[output]) and low != -high
+    low, high = model.actuator_forcerange[actuator]
+    return bool(model.actuator_forcelimited[actuator]) and low != -high
 
 
 def _shares_joint(model: mujoco.MjModel, actuator: int) -> bool:

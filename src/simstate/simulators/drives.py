@@ -74,8 +74,8 @@ def drives(model: mujoco.MjModel) -> list[Drive]:
         else:
             drive.inputs.append(DriveInput(column, "effort", gear))
         drive.limit = _joint_limit(model, joint)
-        if is_first and model.actuator_forcelimited[output]:
-            limit = float(np.abs(model.actuator_forcerange[output]).max() * abs(gear))
+        if is_first and model.actuator_forcelimited[actuator]:
+            limit = float(np.abs(model.actuator_forcerange[actuator]).max() * abs(gear))
             drive.limit = min(drive.limit, limit)
     return list(found.values())
 

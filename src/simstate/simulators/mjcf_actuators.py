@@ -165,14 +165,13 @@ def _set_transmission(
 
 def _set_ranges(element: Element, model: mujoco.MjModel, actuator: int) -> None:
     """Set the ranges of an actuator's control and force."""
-    output = int(model.actuator_outadr[actuator])
     column = int(model.actuator_ctrladr[actuator])
     if model.actuator_ctrllimited[column]:
         element.set("ctrllimited", "true")
         element.set("ctrlrange", numbers(model.actuator_ctrlrange[column]))
-    if model.actuator_forcelimited[output]:
+    if model.actuator_forcelimited[actuator]:
         element.set("forcelimited", "true")
-        element.set("forcerange", numbers(model.actuator_forcerange[output]))
+        element.set("forcerange", numbers(model.actuator_forcerange[actuator]))
 
 
 def actuator_kind(model: mujoco.MjModel, actuator: int) -> str | None:

@@ -54,8 +54,8 @@ def to_drive(what: str) -> Write:
                 model.actuator_gear[output, 0] = value[0]
             elif what == "limit":
                 limit = value[0] / abs(gear)
-                model.actuator_forcelimited[output] = bool(np.isfinite(limit))
-                model.actuator_forcerange[output] = (
+                model.actuator_forcelimited[actuator] = bool(np.isfinite(limit))
+                model.actuator_forcerange[actuator] = (
                     (-limit, limit) if np.isfinite(limit) else (0.0, 0.0)
                 )
                 model.jnt_actfrclimited[joint] = False
