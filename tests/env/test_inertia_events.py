@@ -183,6 +183,24 @@ def test_tendons_pull_as_in_a_model_with_the_drawn_values(make_env, parameter):
         np.testing.assert_allclose(env.sim.data.qvel[world], data.qvel, atol=1e-12)
 
 
+def test_effort_limits_of_an_actuator_after_one_with_three_outputs(make_env):
+    text = """<mujoco><worldbody><body name="base" pos="0 0 1"><freejoint/>
+      <geom size=".1"/><body name="a"><joint name="ball" type="ball"/>
+      <geom size=".1" pos=".1 0 0"/></body><body name="b"><joint name="hinge"/>
+      <geom size=".1" pos="0 .2 0"/></body></body></worldbody><actuator>
+      <orientation name="aim" joint="ball" input="quat" kp="2"/>
+      <motor name="swing" joint="hinge" gear="3" forcerange="-2 4"/></actuator>
+      </mujoco>"""
+    scene = SceneCfg(entities={"robot": EntityCfg(model=text)}, ground=False)
+    env = make_env(2, scene=scene, actions=ACTIONS)
+    chosen = SceneEntityCfg("robot", actuator_names="swing")
+    events.randomize_effort_limits(
+        env, torch.tensor([1]), (6.0, 6.0), operation="set", asset_cfg=chosen
+    )
+    force = env.sim.expand("actuator_forcerange")
+    assert force[:, 1].tolist() == [[-2.0, 4.0], [-2.0, 2.0]]  # before a gear of 3
+
+
 def test_effort_limits_are_those_of_the_joint(env):
     chosen = SceneEntityCfg("robot", actuator_names=("swing", "push"))
     ids = torch.tensor([2, 0])

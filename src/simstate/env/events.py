@@ -322,7 +322,8 @@ class _EffortLimit(NamedTuple):
 def _effort_limit(model: mujoco.MjModel, actuator: int) -> _EffortLimit | None:
     """Return the limit of an actuator, or of the joint that it drives; None: none."""
     if model.actuator_forcelimited[actuator]:
-        gear = abs(float(model.actuator_gear[actuator, 0])) or 1.0
+        output = model.actuator_outadr[actuator]
+        gear = abs(float(model.actuator_gear[output, 0])) or 1.0
         return _EffortLimit("actuator_forcerange", actuator, gear)
     joint = int(model.actuator_trnid[actuator, 0])
     if (
