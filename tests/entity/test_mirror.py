@@ -49,6 +49,15 @@ PAIR = """
 """
 
 
+PIDS = PAIR
+for _joint, _gear in (("right_slide", 3), ("left_slide", -3)):
+    PIDS = PIDS.replace(
+        f'<motor joint="{_joint}" gear="{_gear}"/>',
+        f'<pid joint="{_joint}" gear="{_gear}" kp="4" kv="0.3"/>',
+    )
+"""The slides have servos with two controls each."""
+
+
 def simulation(model) -> Simulation:
     return Simulation(SceneCfg(entities={"robot": EntityCfg(model=model)}, ground=True))
 
@@ -79,7 +88,7 @@ def test_humanoid_has_pairs_of_limbs_and_ball_joints():
     assert mirror.ball_joint("left_shoulder") == "right_shoulder"
 
 
-@pytest.mark.parametrize("model", [PAIR, "quadruped", "humanoid"])
+@pytest.mark.parametrize("model", [PAIR, PIDS, "quadruped", "humanoid"])
 def test_a_mirrored_state_and_control_give_the_mirrored_next_state(model):
     """MuJoCo itself, from random states; to the last bits of the sums of forces."""
     sim = simulation(model)

@@ -66,19 +66,23 @@ class ModelMirror:
             images[joint] = balls.ids[balls.names.index(other)], axial
         driven = [
             (k, int(model.actuator_trnid[k, 0]))
-            for k in range(model.nu)
+            for k in range(model.nactuator)
             if model.actuator_trntype[k] == _DRIVES_JOINT
             and int(model.actuator_trnid[k, 0]) in images
         ]
         taken: set[int] = set()
         for k, joint in driven:
             partner, signs = images[joint]
-            gear = model.actuator_gear[k, :3] * signs
+            gear = model.actuator_gear[model.actuator_outadr[k], :3] * signs
+            inputs = _columns(model, k)
             for other, at in driven:
-                found = model.actuator_gear[other, :3]
+                found = model.actuator_gear[model.actuator_outadr[other], :3]
                 same = [np.allclose(found, sign * gear) for sign in (1.0, -1.0)]
-                if at == partner and other not in taken and any(same):
-                    self._u_index[k], self._u_sign[k] = other, 1.0 if same[0] else -1.0
+                theirs = _columns(model, other)
+                fits = at == partner and len(theirs) == len(inputs)
+                if fits and other not in taken and any(same):
+                    self._u_index[inputs] = theirs
+                    self._u_sign[inputs] = 1.0 if same[0] else -1.0
                     taken.add(other)
                     break
             else:
@@ -98,3 +102,9 @@ class ModelMirror:
     def ctrl(self, ctrl: Any) -> Any:
         """Return the mirrored controls."""
         return ctrl[self._u_index] * self._u_sign
+
+
+def _columns(model: mujoco.MjModel, actuator: int) -> np.ndarray[Any, Any]:
+    """Return the columns of ctrl of an actuator."""
+    first = int(model.actuator_ctrladr[actuator])
+    return np.arange(first, first + int(model.actuator_ctrlnum[actuator]))
