@@ -114,6 +114,20 @@ def test_nominal_values_are_the_models_and_bounds_are_about_them(sim):
     assert found["body base com x"].scale == pytest.approx(0.2 * reach)
 
 
+def test_a_gear_is_that_of_the_actuator_after_one_with_three_outputs():
+    text = MODEL.replace(
+        "<actuator>",
+        '<actuator><orientation name="aim" joint="ball" input="quat" kp="2"/>',
+    )
+    model = mujoco.MjModel.from_xml_string(text)
+    (found,) = parse_free(Simulation(model), "actuator motor: gear")
+    assert found.nominal == 1.5
+    changed = fitted_model(model, [found], np.array([2.5]))
+    assert changed.actuator("motor").gear[0] == 2.5
+    others = changed.actuator_gear[:, 0] != model.actuator_gear[:, 0]
+    assert others.sum() == 1
+
+
 def test_estimates_are_those_of_the_changed_specification(sim):
     """The compiler's arrays of changed MJCF are those of the changed model."""
     parameters = parse_free(sim, FREE)

@@ -74,7 +74,7 @@ class FittedParameters:
         values = self.within_bounds(values)
         for p, one in enumerate(self.parameters):
             if one.kind == "delay" and _has_delay(sim.model, one.high):
-                every = values[:, p : p + 1].expand(-1, sim.model.nu)
+                every = values[:, p : p + 1].expand(-1, sim.model.nactuator)
                 every = every.to(sim.device, sim.dtype)
                 sim.write_parameter("actuator_delay", every, None, env_ids)
             elif not one.targets:

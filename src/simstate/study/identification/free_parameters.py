@@ -220,7 +220,7 @@ def _elements(
 def element_names(model: mujoco.MjModel, kind: str) -> list[str]:
     """Return the full names of all elements of a kind; "" for unnamed ones."""
     count = {"body": model.nbody, "joint": model.njnt, "geom": model.ngeom,
-             "actuator": model.nu, "tendon": model.ntendon}[kind]  # fmt: skip
+             "actuator": model.nactuator, "tendon": model.ntendon}[kind]  # fmt: skip
     ids = range(count)
     return [mujoco.mj_id2name(model, OBJECTS[kind].value, k) or "" for k in ids]
 
@@ -338,7 +338,8 @@ def _targets(
     if kind == "tendon":
         return [[(f"tendon_{what}", (element,), 1.0)]]
     if what == "gear":
-        return [[("actuator_gear", (element, 0), 1.0)]]
+        output = int(model.actuator_outadr[element])
+        return [[("actuator_gear", (output, 0), 1.0)]]
     bias = model.actuator_biasprm[element]
     term = 1 if what == "kp" else 2
     found: list[Target] = [("actuator_biasprm", (element, term), -1.0)]
