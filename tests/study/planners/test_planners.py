@@ -367,6 +367,17 @@ def test_a_control_without_a_range_needs_bounds():
         MPPI(4, knots=2, cost=lambda s: s.time).plan(sim)
 
 
+def test_controls_without_a_range_are_named_also_where_an_actuator_has_several():
+    model = """<mujoco><worldbody><body><joint name="a"/><geom size=".1"/></body>
+      </worldbody><actuator><pid name="servo" joint="a" kp="2"/>
+      <motor name="push" joint="a"/></actuator></mujoco>"""
+    sim = Simulation(SceneCfg(entities={"robot": EntityCfg(model=model)}, ground=False))
+    with raises(InvalidInputError, name="bounds") as caught:
+        MPPI(4, knots=2, cost=lambda s: s.time).plan(sim)
+    for name in ("robot/servo:pos", "robot/servo:vel", "robot/push"):
+        assert name in str(caught.value)
+
+
 # The command.
 
 

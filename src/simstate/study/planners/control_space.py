@@ -62,7 +62,15 @@ class ControlSpace:
         model, slots = sim.model, ledger_of(target).slots
         limited = model.actuator_ctrllimited.astype(bool)
         if not limited.all():
-            free = [model.actuator(i).name for i in (~limited).nonzero()[0]]
+            indices = [entity.index for entity in sim.scene.values()]
+            free = [
+                index.prefix + name
+                for index in indices
+                for name, column in zip(
+                    index.controls.names, index.controls.ids, strict=True
+                )
+                if not limited[column]
+            ]
             raise InvalidInputError(
                 f"The controls {listed(free)} have no range: give the planner "
                 "bounds=(low, high), or the actuators a ctrlrange.",
