@@ -19,9 +19,11 @@ MODEL = """
     <joint name="z" type="slide" axis="0 0 1"/><geom size="0.1"/></body>
   <body name="arm" pos="3 0 1"><joint name="arm" axis="0 1 0" limited="true"
     range="-60 60" frictionloss="0.1"/><geom size="0.1" pos="0.3 0 0"/></body>
+  <body name="eye" pos="6 0 1"><joint name="eye" type="ball"/><geom size="0.1"/></body>
 </worldbody>
 <actuator><motor name="m" joint="arm" forcelimited="true" forcerange="-1 2"/>
-  <motor name="free" joint="arm"/></actuator></mujoco>
+  <motor name="free" joint="arm"/><orientation joint="eye" kp="2"/>
+</actuator></mujoco>
 """
 CASES = {
     "in the air": {}, "on the floor": {"z": -0.91}, "at its upper limit": {"arm": 1.1},

@@ -59,9 +59,10 @@ def _signature(engine: Engine, world: int) -> int:
     parts += [data.efc_type, data.efc_id]
     by_island = data.nisland and model.opt.solver != mujoco.mjtSolver.mjSOL_PGS.value
     parts.append(data.iefc_state if by_island else data.efc_state)
-    limited = np.asarray(model.actuator_forcelimited, bool)
-    if limited.any() and len(data.actuator_force) == len(limited):
-        low, high = np.asarray(model.actuator_forcerange).T
+    of = np.repeat(np.arange(model.nactuator), model.actuator_outnum)
+    limited = np.asarray(model.actuator_forcelimited, bool)[of]
+    if limited.any():
+        low, high = np.asarray(model.actuator_forcerange)[of].T
         force = np.asarray(data.actuator_force)
         parts.append(limited * ((force >= high) - 1 * (force <= low)))
     return hash(tuple(np.asarray(part).tobytes() for part in parts))
