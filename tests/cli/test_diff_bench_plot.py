@@ -183,6 +183,18 @@ def test_bench_loop_does_the_same_steps():
         np.testing.assert_array_equal(data.qpos, sim.data.qpos[world].numpy())
 
 
+def test_bench_loop_leaves_warnings_of_diverging_worlds_out(tmp_path, monkeypatch):
+    """MuJoCo would print them, and write them into a file of the working folder."""
+    monkeypatch.chdir(tmp_path)
+    sim = Simulation(scene_of("quadruped"), 2)
+    sim.data.qvel[:] = 1e9
+    loop = PlainLoop(sim.model, sim.state.clone().numpy())
+    loop.rewind()
+    loop.run()
+    assert any(data.warning.number.any() for data in loop.datas)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("args", "expected"),
     [
