@@ -120,9 +120,14 @@ def test_userdata_of_an_entity_survives():
 
 
 def test_sleep_is_refused_because_it_is_not_in_the_state():
-    flags = {"enableflags": mujoco.mjtEnableBit.mjENBL_SLEEP.value}
-    with raises(ModelError, name="sleep"):
-        Simulation(SceneCfg(entities={"c": EntityCfg(model="cube")}, options=flags))
+    """The error has the flags that remain."""
+    energy = mujoco.mjtEnableBit.mjENBL_ENERGY.value
+    flags = mujoco.mjtEnableBit.mjENBL_SLEEP.value | energy
+    entities = {"c": EntityCfg(model="cube")}
+    with raises(ModelError, name="sleep") as caught:
+        Simulation(SceneCfg(entities=entities, options={"enableflags": flags}))
+    remedy = f"SceneCfg(options={{'enableflags': {energy}}})"
+    assert remedy in str(caught.value)
 
 
 def test_a_reset_is_the_same_whether_defaults_were_written_or_not(

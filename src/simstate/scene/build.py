@@ -133,10 +133,13 @@ def _check_model(model: mujoco.MjModel) -> None:
     """
     if not model.nv and not model.nmocap:
         warn(NOTHING_MOVES, UserWarning)
-    if model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP.value:
+    sleep = mujoco.mjtEnableBit.mjENBL_SLEEP.value
+    if model.opt.enableflags & sleep:
         raise ModelError(
             "The model enables sleeping, but which trees sleep is not in MuJoCo's "
-            "state: a snapshot could not resume exactly. Disable the flag.",
+            'state: a snapshot could not resume exactly. Remove sleep="enable" from '
+            "its <flag>, or disable it in the scene: SceneCfg(options={'enableflags': "
+            f"{model.opt.enableflags & ~sleep}}}).",
             name="sleep",
         )
 
