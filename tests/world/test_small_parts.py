@@ -122,7 +122,8 @@ def test_an_error_lists_the_first_worlds_and_counts_the_rest(count):
     elements = bad_elements(engine, fields, fields, ids, {})
     assert elements == ["qvel[1] = nan (hinge 'hinge')"] * min(count, 8)
     times = torch.arange(12) / 4
-    error = divergence_error(engine, Found(ids.tolist(), elements, times), times, 3)
+    found = Found(ids.tolist(), elements, times)
+    error = divergence_error(engine, found, {**fields, "time": times}, 3)
     assert isinstance(error, DivergenceError)
     assert error.env_ids == ids.tolist()
     lines = str(error).splitlines()
