@@ -14,6 +14,7 @@ import torch
 from tests.inside import columns_of, model_of
 from tests.raised import raises
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from simstate import (
     Entity,
@@ -978,3 +979,41 @@ def test_a_position_servo_from_the_configuration_takes_targets() -> None:
     robot.set_joint_position_target([[0.3]], joint_ids=pole)
     force = robot.data.qfrc_actuator[:, pole]
     torch.testing.assert_close(force, torch.full((NUM_ENVS, 1), 3.0).double())
+
+
+class _ThreadsOfIndexing(TorchDispatchMode):
+    """The numbers of threads that torch had in operations that pick elements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[int] = set()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        if func.overloadpacket in (torch.ops.aten.index, torch.ops.aten.zeros_like):
+            self.found.add(torch.get_num_threads())
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.filterwarnings("ignore:No actuator")
+def test_writes_pick_elements_with_one_thread_of_torch() -> None:
+    """More would wait for the threads of a step, which spin for milliseconds."""
+    cfg = {name: EntityCfg(model=name) for name in ("arm", "cube")}
+    sim = Simulation(SceneCfg(entities=cfg, timestep=0.002), num_envs=3)
+    arm, cube = sim.scene["arm"], sim.scene["cube"]
+    mask = torch.tensor([True, False, True])
+    states = sim.get_states(mode="tensor")
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        with _ThreadsOfIndexing() as threads:
+            sim.set_states(states)
+            sim.set_states([{"objects": {"cube": {"rot": [0.0, 1.0, 0.0, 0.0]}}}])
+            arm.set_joint_effort_target(torch.zeros(3, 9))
+            arm.write_joint_state_to_sim(arm.data.joint_pos, arm.data.joint_vel)
+            cube.write_root_link_velocity_to_sim(torch.ones(2, 6), mask)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
+    assert threads.found == {1}

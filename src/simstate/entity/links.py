@@ -15,6 +15,7 @@ from torch import Tensor
 
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Index, Selection, as_index, int_list
+from simstate.engine import OneTorchThread
 from simstate.math import quaternion
 from simstate.math.vector import norm
 from simstate.scene import EntityIndex
@@ -96,17 +97,16 @@ class Links:
 
     def free_quats(self, rows: Selection, bodies: Sequence[int]) -> Tensor:
         """Orientations of free links, normalised, as qpos has them; (n, B, 4)."""
-        qpos = self._worlds.engine.field("qpos")[rows.index]
         columns = self._columns([self._qpos_adr[body] + 3 for body in bodies], 4)
-        return quaternion.normalize(
-            qpos[:, columns].reshape(rows.count, len(bodies), 4)
-        )
+        with OneTorchThread():
+            quats = self._worlds.engine.field("qpos")[:, columns][rows.index]
+        return quaternion.normalize(quats.reshape(rows.count, len(bodies), 4))
 
     def free_ang_vels(self, rows: Selection, bodies: Sequence[int]) -> Tensor:
         """Angular velocities of free links, world axes [rad/s]; (n, B, 3)."""
-        qvel = self._worlds.engine.field("qvel")[rows.index]
         columns = self._columns([self._dof_adr[body] + 3 for body in bodies], 3)
-        ang_vel_b = qvel[:, columns].reshape(rows.count, len(bodies), 3)
+        ang_vel_b = self._worlds.engine.field("qvel")[:, columns][rows.index]
+        ang_vel_b = ang_vel_b.reshape(rows.count, len(bodies), 3)
         return quaternion.rotate(self.free_quats(rows, bodies), ang_vel_b)
 
     # Writes.

@@ -24,6 +24,7 @@ from simstate.base.ids import (
     int_list,
     select,
 )
+from simstate.engine import OneTorchThread
 from simstate.entity.links import Links, normalize_pose
 from simstate.entity.reader import EntityReader
 from simstate.entity.targets import TARGET_NAMES, Targets
@@ -161,7 +162,9 @@ class WriterBase:
             )
         else:
             tensor = self._values("target", target, targets.shape, rows.count)
-            self._write(*targets.writes(tensor, rows))
+            with OneTorchThread():
+                writes = targets.writes(tensor, rows)
+            self._write(*writes)
 
     def _targets(self, kind: TargetKind, joint_ids: Ids) -> Targets:
         """Return where targets of some joints are written."""

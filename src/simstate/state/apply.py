@@ -51,19 +51,19 @@ def write_states(sim: Host, states: States, rows: Selection) -> None:
     """Write states, dictionaries or tensors, into the selected worlds, or nothing."""
     with OneTorchThread():
         updates = check_states(sim, states, rows)
-    count, ids = _count(states), rows.tensor(sim.device)
-    groups: dict[tuple[int, ...] | None, list[EntityUpdate]] = {}
-    for update in updates:
-        everywhere = len(update.worlds) == count
-        worlds = None if everywhere else tuple(update.worlds)
-        groups.setdefault(worlds, []).append(update)
-    writes: list[Write] = []
-    for worlds, members in groups.items():
-        some = rows
-        if worlds is not None:
-            some = worlds_of(sim).select(ids[list(worlds)])
-        entities = [update.entity for update in members]
-        writes += state_writes(entities, [u.given for u in members], some)
+        count, ids = _count(states), rows.tensor(sim.device)
+        groups: dict[tuple[int, ...] | None, list[EntityUpdate]] = {}
+        for update in updates:
+            everywhere = len(update.worlds) == count
+            worlds = None if everywhere else tuple(update.worlds)
+            groups.setdefault(worlds, []).append(update)
+        writes: list[Write] = []
+        for worlds, members in groups.items():
+            some = rows
+            if worlds is not None:
+                some = worlds_of(sim).select(ids[list(worlds)])
+            entities = [update.entity for update in members]
+            writes += state_writes(entities, [u.given for u in members], some)
     worlds_of(sim).ledger.write(*writes)
 
 

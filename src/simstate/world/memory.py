@@ -100,7 +100,7 @@ class Backup:
                 on_host = on_host and part.device.type == "cpu"
                 self._chunks.append(chunk)
                 self._live.append(memory_of(part))
-                self._copies.append(memory_of(torch.zeros_like(part)))
+                self._copies.append(memory_of(torch.empty_like(part)))
         self.storages = frozenset(storages)
         """Addresses of the storages that the memory belongs to."""
         self.saved: Saved = self
