@@ -152,6 +152,15 @@ def test_an_actuator_after_one_with_four_controls(tmp_path, capsys):
     assert facts["force range"] == "free"
 
 
+def test_a_derived_field_is_described_in_the_error(capsys):
+    assert main(["inspect", "quadruped", "cvel"]) == 1
+    text = " ".join(capsys.readouterr().err.split())
+    assert text == (
+        "error: 'cvel' is a field of sim.data, without entries to list: Velocity "
+        "(angular, linear) at subtree_com[body_rootid[body]], world axes."
+    )
+
+
 def test_targets_say_which_control_takes_them(tmp_path, capsys):
     path = tmp_path / "rig.xml"
     path.write_text(

@@ -7,7 +7,8 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from simstate.base.errors import unknown_name
+from simstate.base.errors import UnknownNameError, unknown_name
+from simstate.engine import FIELDS
 
 Facts = dict[str, Any]
 _KINDS = {
@@ -29,6 +30,13 @@ def facts_about(model: mujoco.MjModel, name: str) -> list[Facts]:
                 found.append({"kind": kind, "name": name, "id": i, **facts})
             if mine:
                 known[mine] = None
+    if not found and name in FIELDS:
+        raise UnknownNameError(
+            f"{name!r} is a field of sim.data, without entries to list: "
+            f"{FIELDS[name].doc}",
+            name=name,
+            known=known,
+        )
     if not found:
         raise unknown_name(
             "element or field (qpos, qvel, act, ctrl, xfrc_applied)", name, known
