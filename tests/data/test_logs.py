@@ -296,6 +296,24 @@ def test_file_that_is_no_log(tmp_path, name):
         read_log(tmp_path / name)
 
 
+@pytest.mark.parametrize("cells", [("0,5", "1,5"), ("2026-01-01 00:00", "1")])
+def test_time_that_is_no_number_is_named(tmp_path, cells):
+    first, second = cells
+    (tmp_path / "log.csv").write_text(f"t [s];q\n{first};1\n{second};2\n")
+    with raises(InvalidInputError, name="t [s]") as caught:
+        read_log(tmp_path / "log.csv")
+    assert repr(first) in str(caught.value)
+    (tmp_path / "log.csv").write_text(f"time_ms;t [s];q\n7;{first};1\n8;{second};2\n")
+    assert read_log(tmp_path / "log.csv")["q"].time.tolist() == [0.007, 0.008]
+
+
+def test_times_that_are_missing_are_counted(tmp_path):
+    (tmp_path / "log.csv").write_text("t,q\n0,1\n,2\n2,3\n,4\n")
+    with raises(InvalidInputError, name="time") as caught:
+        read_log(tmp_path / "log.csv")
+    assert "4 (2 NaN" in str(caught.value)
+
+
 def test_unit_of_time_that_is_not_known(tmp_path):
     (tmp_path / "log.csv").write_text("time [min],q\n1,0.5\n2,0.6\n3,0.9\n")
     with raises(InvalidInputError, name="time"):

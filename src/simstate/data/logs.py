@@ -173,11 +173,14 @@ def _table(request: LogRequest) -> _Found:
     headings, rows = _cells(request.path)
     found = _Found()
     arrays: dict[int, np.ndarray] = {}
+    texts: dict[str, ValueError] = {}
     for k, heading in enumerate(headings):
         try:
             cells = [row[k].strip() for row in rows]
             arrays[k] = np.array([float(cell or "nan") for cell in cells])
-        except ValueError:
+        except ValueError as error:
+            if is_time(_parsed(heading)[0]):
+                texts[heading] = error
             found.notes.append(f"{heading}: skipped, because it is not numeric.")
     parsed = {k: _parsed(headings[k]) for k in arrays}
     clocks = [k for k, (name, _, _) in parsed.items() if is_time(name)]
@@ -185,6 +188,14 @@ def _table(request: LogRequest) -> _Found:
     if clocks:
         name, _, unit = parsed.pop(clocks[0])
         time = arrays[clocks[0]] * request.seconds(name, unit, found.notes)
+    elif texts and request.rate is None:
+        heading, error = next(iter(texts.items()))
+        raise InvalidInputError(
+            f"The time column {heading!r} of {str(request.path)!r} is not numeric "
+            f"({error}): write times as numbers with a decimal point, or state the "
+            "samples per second (rate=50.0).",
+            name=heading,
+        ) from error
     else:
         time = request.times(samples, [name for name, _, _ in parsed.values()])
     grouped: dict[str, list[int]] = {}

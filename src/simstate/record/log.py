@@ -236,8 +236,11 @@ def cut_column(
 def _check_time(label: str, time: NDArray[np.float64]) -> None:
     """Raise unless times rise without gaps."""
     if len(time) < 2 or not np.isfinite(time).all():
+        count = np.count_nonzero(~np.isfinite(time))
         raise InvalidInputError(
-            f"{label} needs two or more finite times, got {len(time)}.", name="time"
+            f"{label} needs two or more finite times, got {len(time)}"
+            f"{f' ({count} NaN, infinite or missing)' if count else ''}.",
+            name="time",
         )
     steps = np.diff(time)
     back = np.flatnonzero(steps <= 0)
