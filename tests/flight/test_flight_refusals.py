@@ -19,6 +19,7 @@ from simstate.flight import (
     Load,
     StandardAtmosphere,
     Table,
+    WindField,
     linearise_flight,
 )
 
@@ -67,6 +68,27 @@ def test_commands_of_controls_are_finite(settled):
     with raises(InvalidInputError, name="tab"):
         flight.set_controls({"flap": 0.1, "tab": [0.2, np.nan]}, settled=settled)
     assert torch.equal(flight.sim.state, before)
+
+
+class Wrong:
+    """An atmosphere with a mistake: what it returns, or an attribute that is none."""
+
+    def __init__(self, found):
+        self.found = found
+
+    def at(self, altitude):
+        return altitude.exponential if self.found is None else self.found
+
+
+@pytest.mark.parametrize("axes", [{"north": [0.0, 9.0]}, None])
+def test_a_mistake_in_an_atmosphere_is_not_one_of_the_state(axes):
+    wind = (1.0, 2.0, 0.5) if axes is None else WindField(axes, np.ones((2, 3)))
+    with raises(InvalidInputError, name="atmosphere.at(altitude)"):
+        _ = make(air=Air(Wrong(0.02), wind)).get_state().dynamic_pressure
+    with raises(AttributeError, name="exponential"):
+        _ = make(air=Air(Wrong(None), wind)).get_state().dynamic_pressure
+    with raises(AttributeError, name="dynamic"):
+        _ = make(air=Air(wind=wind)).get_state().dynamic
 
 
 def test_a_state_without_air_has_no_airspeed():

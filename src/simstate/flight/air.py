@@ -105,7 +105,8 @@ class Air:
 
     def at(self, position_e: Tensor) -> AirState:
         """Return the air at positions in Earth axes; (..., num_envs) each."""
-        return self.atmosphere.at(self.altitude(position_e))
+        found = self.atmosphere.at(self.altitude(position_e))
+        return instance_of("atmosphere.at(altitude)", found, AirState)
 
 
 WIND_VARIABLES = ("time", "north", "east", "height")

@@ -210,6 +210,8 @@ class TakenState(FlightState):
     def __getattr__(self, name: str) -> Any:
         make, taken = _MAKERS.get(name), self.__dict__.get("_taken")
         if make is None or taken is None:
+            if hasattr(type(self), name):
+                return object.__getattribute__(self, name)  # raises what was raised
             raise AttributeError(f"A FlightState has no {name!r}.", name=name, obj=self)
         made = self.__dict__[name] = make(taken)
         return made
