@@ -142,6 +142,21 @@ def test_another_structure_is_refused(engine):
     assert sim.snapshot().slots.keys() == before.slots.keys()
 
 
+def test_a_variant_with_an_asset_of_its_own_says_the_remedy():
+    own = THING.replace('vertex="0 0 0  .3', 'vertex="0 .2 .1  0 0 0  .3')
+    cfgs = [
+        SceneCfg(
+            entities={"it": EntityCfg(model=xml.format(**CHOICES[1]), com_varies=True)},
+            timestep=None,
+        )
+        for xml in (THING, own)
+    ]
+    with raises(ModelError, name="mesh_bvhadr") as caught:
+        Simulation(cfgs[0], 2).write_variant(cfgs[1])
+    assert "<asset>" in str(caught.value)
+    assert "com_varies" not in str(caught.value)
+
+
 def test_a_variant_without_its_shortcut_says_so():
     cubes = [
         SceneCfg(entities={"it": EntityCfg(model="cube", com_varies=varies)})

@@ -67,6 +67,11 @@ def _changes(worlds: Worlds, variant: mujoco.MjModel) -> dict[str, np.ndarray]:
         hint = ""
         if {"body_simple", "dof_simplenum"} & set(structure):
             hint = " Compile both with EntityCfg(com_varies=True)."
+        if any(name.startswith(("mesh_", "hfield_")) for name in structure):
+            hint += (
+                " Meshes and heightfields are common to all worlds: declare those of "
+                "all variants, by the same names, in the <asset> of both models."
+            )
         raise ModelError(
             "The variant is not the same scene with other meshes, sizes, masses or "
             f"colours; what differs is structure: {listed(structure, 6)}.{hint} "
