@@ -20,6 +20,7 @@ from simstate.env import (
     Env,
     EventTermCfg,
     SceneEntityCfg,
+    VelocityCommandCfg,
     events,
 )
 
@@ -367,6 +368,39 @@ def test_pushes_come_at_intervals_of_each_worlds_own(make_env, engine):
     assert gaps <= set(range(5, 11))  # 0.1 to 0.2 s are 5 to 10 steps
     assert len(gaps) > 2
     assert len({tuple(world) for world in zip(*hits, strict=True)}) > 1
+
+
+@pytest.mark.parametrize("steps", [1, 10, 15, 50])
+def test_a_time_of_whole_steps_lasts_that_many_steps(make_env, steps):
+    """Clocks count down in float32: rounding errors do not add a step."""
+    span, calls = (0.02 * steps, 0.02 * steps), []
+    command = VelocityCommandCfg(resampling_time_s=span, lin_vel_x=(-1.0, 1.0))
+    pushes = {"duration_s": span, "pause_s": span, "force_range": {"x": (3.0, 5.0)}}
+    env = make_env(
+        2,
+        commands={"speed": command},
+        events={
+            "interval": EventTermCfg(
+                lambda env, env_ids: calls.append(env.common_step_counter),
+                mode="interval",
+                interval_s=span,
+            ),
+            "impulses": EventTermCfg(events.Impulses, mode="step", params=pushes),
+        },
+    )
+    commanded, pushed = env.commands["speed"].command, env.sim.data.xfrc_applied
+    drawn, changes = commanded.clone(), ([], [])
+    is_pushed = False
+    for k in range(1, 3 * steps + 1):
+        env.step(torch.zeros(2, 2))
+        if not torch.equal(commanded, drawn):
+            changes[0].append(k)
+            drawn = commanded.clone()
+        if bool(pushed.any()) != is_pushed:
+            changes[1].append(k)
+            is_pushed = not is_pushed
+    want = [steps, 2 * steps, 3 * steps]
+    assert (calls, *changes) == (want, want, want)
 
 
 def test_modes_run_when_they_should(make_env, given):

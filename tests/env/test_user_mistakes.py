@@ -166,7 +166,7 @@ def test_an_interval_event_may_have_any_name(make_env, given, name):
         happened.append((env.common_step_counter, env_ids.tolist()))
 
     parts = parts_with("velocity")
-    event = EventTermCfg(note, mode="interval", interval_s=(0.03, 0.03))
+    event = EventTermCfg(note, mode="interval", interval_s=(0.035, 0.035))
     env = make_env(3, events={name: event}, **parts)
     for action in given(env, 5):
         env.step(action)

@@ -42,7 +42,7 @@ class CommandCfg(ABC):
     ranges: ClassVar[tuple[str, ...]] = ("resampling_time_s",)
     """The fields that are ranges."""
     resampling_time_s: Range
-    """Range of the time after which a world redraws its command [s]."""
+    """Range of the time between two draws of a command [s], rounded to steps."""
 
     def __post_init__(self) -> None:
         self.place = calling_place()
@@ -141,7 +141,7 @@ class Command(ABC):
     def due(self, dt: float) -> Tensor:
         """Advance the clock [s]; return the mask of due worlds; (num_envs,)."""
         self.time_left -= dt
-        return self.time_left <= 0.0
+        return self.time_left <= dt / 2.0  # the nearest step
 
     def advance(self, due: Tensor) -> None:
         """Redraw the command in worlds that are due, and update it in all."""

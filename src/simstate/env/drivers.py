@@ -345,7 +345,7 @@ class EventSchedule:
             return {}
         left, happened = self._arrays
         left -= dt
-        happened[:] = left <= 0.0
+        happened[:] = left <= dt / 2.0  # the nearest step
         return {
             term.scope: happened[:, k] for k, term in enumerate(self._terms["interval"])
         }

@@ -164,7 +164,7 @@ class EventTermCfg(TermCfg):
     mode: EventMode = field(kw_only=True)
     """Time of the event: "startup", "reset", "interval" or "step"."""
     interval_s: tuple[float, float] | None = field(default=None, kw_only=True)
-    """Range of the time between two "interval" events of a world [s]."""
+    """Range of the time between two "interval" events [s], rounded to steps."""
     shared: bool = field(default=False, kw_only=True)
     """True if all worlds draw the same values, in a "startup" event: one randomised
     robot rather than a different one in each world."""

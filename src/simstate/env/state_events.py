@@ -152,7 +152,7 @@ class Impulses:
     ) -> None:
         """Start and end pushes in the worlds that are due."""
         self._left -= env.step_dt
-        due = env_ids[self._left[env_ids] <= 0]
+        due = env_ids[self._left[env_ids] <= env.step_dt / 2.0]
         if not due.numel():
             return
         starts = ~self._is_pushing[due]
