@@ -73,6 +73,18 @@ def test_every_number_of_a_state_belongs_to_a_named_element(field):
     assert found == NAMES[field]
 
 
+def test_controls_of_one_actuator_have_different_names():
+    text = MODEL.replace(
+        '<motor joint="hinge"/>',
+        '<pid joint="hinge" kp="2"/><pid name="servo" joint="hinge" input="pos vel ff"/>',
+    )
+    model = mujoco.MjModel.from_xml_string(text)
+    assert [describe_element(model, "ctrl", i) for i in range(2, 8)] == [
+        "actuator 2:pos", "actuator 2:vel", "actuator 'servo:pos'",
+        "actuator 'servo:vel'", "actuator 'servo:ff'", "actuator 'late'",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -2 * MAX_VALUE, 2 * MAX_VALUE])
 @pytest.mark.parametrize("field", DESCRIBED_FIELDS)
 def test_the_first_bad_number_is_named_with_its_index(field, value):

@@ -106,7 +106,12 @@ def describe_element(model: mujoco.MjModel, field: str, i: int) -> str:
         return _joint(model, int(model.dof_jntid[i]))
     if field == "ctrl":
         actuator = int((model.actuator_ctrladr <= i).sum()) - 1
-        return f"actuator {_name(model, mujoco.mjtObj.mjOBJ_ACTUATOR, actuator)}"
+        name = _name(model, mujoco.mjtObj.mjOBJ_ACTUATOR, actuator)
+        if model.actuator_ctrlnum[actuator] > 1:
+            k = i - int(model.actuator_ctrladr[actuator])
+            label = mujoco.mj_actuatorInputName(model, actuator, k)
+            name = name[:-1] + f":{label}'" if name.endswith("'") else f"{name}:{label}"
+        return f"actuator {name}"
     if field == "act":
         first = model.actuator_actadr
         (owner,) = ((first <= i) & (i < first + model.actuator_actnum)).nonzero()[0]
