@@ -10,6 +10,7 @@ from tests.raised import raises
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.base.contract import Contract
 from simstate.base.errors import InvalidInputError, UnknownNameError
+from simstate.data.logs import read_log
 from simstate.record import Log, LogColumn
 from simstate.study.identification.signals import match_signals
 
@@ -65,6 +66,23 @@ def test_components_are_matched_by_name_in_any_order(sim):
         "robot.joint_vel: unit not declared; assumed to be the model's.",
         "robot.joint_pos: unit not declared; assumed to be the model's.",
     )
+
+
+def test_a_recording_has_each_command_of_an_actuator_with_several(tmp_path):
+    model = MODEL.replace(
+        '<motor name="hip" joint="hip"/>', '<pid name="hip" joint="hip" kp="2"/>'
+    )
+    robot = {"robot": EntityCfg(model=model)}
+    made = Simulation(SceneCfg(entities=robot, ground=False))
+    path = tmp_path / "a.simrec"
+    with made.record(path, quantities=["robot.joint_pos"], fields=["ctrl"]):
+        for k in range(5):
+            made.data.ctrl[:] = torch.tensor([1.0, 20.0, 300.0]) * k
+            made.step()
+    control = match_signals(made, read_log(path)).control
+    assert control is not None
+    assert control.names == ("hip:pos", "hip:vel", "knee")
+    assert control.values[-1].tolist() == [4.0, 80.0, 1200.0]
 
 
 def test_columns_without_names_are_in_the_order_of_the_model(sim):

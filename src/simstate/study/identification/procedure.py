@@ -33,6 +33,7 @@ from simstate.study.identification.residuals import Residuals
 from simstate.study.identification.signals import Signals, match_signals
 from simstate.study.identification.window_states import States, measured_states
 from simstate.study.identification.windows import Windows, cut_windows
+from simstate.world.invalid_values import describe_element
 
 Array = NDArray[np.float64]
 
@@ -261,11 +262,11 @@ def _without_effect(
         misfit += (((values - samples.values) / size) ** 2).mean(axis=(1, 2))
     for k in range(actuators):
         if misfit[1 + len(parameters) + k] < 0.1 * misfit[0]:
-            name = str(scene.model.actuator(k).name).rpartition("/")[2]
             raise InvalidInputError(
-                f"The commands of {name!r} seem to have the wrong sign: with the "
-                "opposite sign the log is predicted far better. Change it (log.declare("
-                "'ctrl', scale=-1)), or reverse the joint's axis in the model.",
+                f"The commands of {describe_element(scene.model, 'ctrl', k)} seem to "
+                "have the wrong sign: with the opposite sign the log is predicted far "
+                "better. Change it (log.declare('ctrl', scale=-1)), or reverse the "
+                "joint's axis in the model.",
                 name="ctrl",
             )
     return [

@@ -26,6 +26,7 @@ from simstate.record import Log, LogColumn, columns_of
 from simstate.scene.element_names import OBJECTS
 from simstate.simulation import Simulation
 from simstate.study.identification.rate_checks import check_rates
+from simstate.world.invalid_values import describe_element
 
 Array = NDArray[np.float64]
 
@@ -262,16 +263,11 @@ def _check_contract(
 
 
 def _control(sim: Simulation, log: Log, notes: list[str]) -> LogColumn | None:
-    """Return the commands of all actuators, in the model's order."""
+    """Return the commands of all controls, in the model's order."""
     model = sim.model
     if not model.nu:
         return None
-    names = [
-        (mujoco.mj_id2name(model, OBJECTS["actuator"].value, k) or str(k)).rpartition(
-            "/"
-        )[2]
-        for k in range(model.nu)
-    ]
+    names = [_plain(describe_element(model, CTRL, k)) for k in range(model.nu)]
     if CTRL not in log.columns:
         raise unknown_name(
             f"column of {log.source}", CTRL, log.columns,
@@ -284,7 +280,7 @@ def _control(sim: Simulation, log: Log, notes: list[str]) -> LogColumn | None:
     if missing:
         raise InvalidInputError(
             f"Column 'ctrl' of {log.source} has no commands of {listed(missing)}: all "
-            f"{model.nu} actuators need them."
+            f"{model.nu} controls need them."
         )
     values = np.empty_like(column.values)
     values[:, list(picked)] = column.values
