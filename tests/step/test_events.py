@@ -306,8 +306,9 @@ SPHERES = f"""
 """
 
 
-@pytest.mark.parametrize("scheme", [RK4(), None])
-def test_the_instant_of_a_contact(scheme):
+@pytest.mark.parametrize("runs", [True, False], ids=["run", "step"])
+@pytest.mark.parametrize("scheme", [RK4(), None], ids=["rk4", "mujoco"])
+def test_the_instant_of_a_contact(scheme, runs):
     """What a contact sensor finds jumps from 0 to 1: the jump is found as a root is."""
     scene = SceneCfg(
         entities={"spheres": EntityCfg(model=SPHERES)},
@@ -322,8 +323,10 @@ def test_the_instant_of_a_contact(scheme):
         return sim.contacts["two"].found[:, 0] > 0
 
     touch = sim.add_event(touching, "rising", terminal=True, tolerance=1e-11)
-    run = sim.run(until=2.0)
-    assert run.ended.all()
+    if runs:
+        assert sim.run(until=2.0).ended.all()
+    else:
+        sim.step(40)
     fall = np.sqrt(2 * (high - 0.3) / G)
     if scheme is None:  # Euler's steps: n (n + 1) / 2 · G · h² fall in n of them
         n = np.floor(np.sqrt(0.25 + 2 * (high - 0.3) / G / 0.05**2) - 0.5)
@@ -484,6 +487,35 @@ def test_run_without_events_ends_on_time():
     plain.run(until=0.3)
     assert takes_plain_steps(plain)  # whole steps need nothing more
     assert plain.time.tolist() == pytest.approx([0.3] * 3)
+
+
+@pytest.mark.parametrize("scheme", [None, RK4(), DP54()], ids=["mujoco", "rk4", "dp54"])
+def test_a_run_is_steps_that_end_at_its_goal(scheme):
+    """Bit for bit, with tasks, events of some worlds, and goals between steps."""
+    goal = torch.tensor([2.137, 1.26, 2.2], dtype=F64)
+    ends, calls = [], []
+    for runs in (True, False):
+        sim, called = balls(scheme), []
+        sim.data.qvel[:, 3] = 0.7  # which tumbles
+
+        def push(sim, env_ids, called=called):
+            now = sim.data.qacc[:, 4]  # of the present state, however it was reached
+            called.append((env_ids.tolist(), sim.time.tolist(), now.tolist()))
+            sim.data.xfrc_applied[env_ids, 1, 0] += 0.3
+
+        sim.add_task(push, period=0.45)
+        hit = sim.add_event(lambda sim: sim.data.qpos[:, 2], "falling", terminal=True)
+        if runs:
+            run = sim.run(until=goal)
+            assert torch.equal(run.ended, hit.count == 1)
+            assert run.ended.tolist() == [True, False, False]
+        else:
+            while len(going := (~(hit.count > 0) & (sim.time < goal)).nonzero()):
+                sim.step(1, going.flatten(), until=goal)
+        ends.append((sim.state.clone(), sim.time.clone(), hit.time.nan_to_num()))
+        calls.append(called)
+    assert all(torch.equal(a, b) for a, b in zip(*ends, strict=True))
+    assert calls[0] == calls[1]
 
 
 @pytest.mark.parametrize("scheme", [None, RK4()], ids=["mujoco", "rk4"])

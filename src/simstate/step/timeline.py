@@ -190,6 +190,8 @@ class Timeline:
             self._search.arm(torch.ones_like(self.stopped))
         self.parts.begin()
         seen = self.inner.advance(1, None)
+        # MuJoCo's step leaves contacts and forces of the state before it.
+        worlds.fresh.write(Stage.ACCELERATION, None, "a step")
         if not seen and all(event.is_quiet() for event in self.events):
             self._current = worlds.fresh.tokens.copy()
             self._quiet_steps -= 1
