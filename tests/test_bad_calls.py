@@ -88,6 +88,8 @@ CALLS = {
     "record a tensor": lambda sim: sim.record(quantities=torch.tensor(1.0)),
     "record as a number": lambda sim: sim.record(quantities={"a": 4.0}),
     "record every NaN": lambda sim: sim.record(quantities=["qpos"], every=math.nan),
+    "fields in memory": lambda sim: sim.record(fields=["qpos"]),
+    "worlds in memory": lambda sim: sim.record(quantities=["qpos"], worlds=[1]),
     "stop what is not": lambda sim: sim.stop_recording(None),
     "an entity by number": lambda sim: sim.scene[0],
     "an entity by list": lambda sim: sim.scene[["it"]],
@@ -97,6 +99,7 @@ CALLS = {
     "a Jacobian of NaN": lambda sim: sim.scene["it"].jacobian(math.nan),
     "worlds for ever": lambda sim: Simulation(SCENE, 10**400),
     "a world far away": lambda sim: Simulation(SCENE, 2, first_world=10**400),
+    "a world too far": lambda sim: Simulation(SCENE, 2, first_world=2**62 + 1),
     "a device far away": lambda sim: Simulation(SCENE, 2, device=10**400),
 }
 

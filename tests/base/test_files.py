@@ -27,7 +27,7 @@ from simstate import (
     Simulation,
     SnapshotError,
 )
-from simstate.base.archive import read_archive, write_archive
+from simstate.base.archive import read_archive, read_arrays, write_archive
 from simstate.base.files import (
     check_text,
     filling,
@@ -193,6 +193,30 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
         with raises(SnapshotError, file="bomb.npz"):
             load(path)
     assert unpacked == []
+
+
+class Pipe(io.BytesIO):
+    """A file that cannot be sought: sizes of members follow their data."""
+
+    def seek(self, *where):
+        raise io.UnsupportedOperation("seek")
+
+    def tell(self):
+        raise io.UnsupportedOperation("tell")
+
+
+def test_a_compressed_member_whose_sizes_follow_is_refused(tmp_path):
+    values = np.random.default_rng(3).normal(
+        size=50
+    )  # which compression does not shorten
+    for kind, name in ((zipfile.ZIP_STORED, "a"), (zipfile.ZIP_DEFLATED, "bomb")):
+        path, pipe = tmp_path / f"{name}.npz", Pipe()
+        with zipfile.ZipFile(pipe, "w", kind) as archive:
+            archive.writestr("state.npy", npy(values))
+        path.write_bytes(pipe.getvalue())
+    assert np.array_equal(read_arrays(tmp_path / "a.npz")["state"], values)
+    with raises(SimStateError, file="bomb.npz"):
+        read_arrays(path)
 
 
 def test_a_file_that_claims_the_same_bytes_often_is_refused(tmp_path):

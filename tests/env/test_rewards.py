@@ -231,10 +231,10 @@ def test_terminations_of_the_state(make_env, given):
     np.testing.assert_array_equal(tilted, [0, 0, 1, 1, 1])
     low = value(env, terminations.base_height_below, height=0.35)
     np.testing.assert_array_equal(low, [1, 1, 1, 0, 0])
-    knees = torch.tensor([[0.1], [0.5], [0.9], [-0.1], [0.3]])
+    knees = torch.tensor([[0.25], [0.5], [0.9], [-0.1], [0.75]])
     robot.write_joint_position_to_sim(knees.double(), [1])
     out = value(
-        env, terminations.joint_pos_out_of_range, low=0.0, high=0.6, asset_cfg=KNEE
+        env, terminations.joint_pos_out_of_range, low=0.25, high=0.75, asset_cfg=KNEE
     )
     np.testing.assert_array_equal(out, [0, 0, 1, 1, 0])
 
@@ -262,7 +262,14 @@ def test_the_time_out_comes_after_the_episodes_length(make_env, given):
     assert out == [[False] * 2, [False] * 2, [True] * 2] * 2
 
 
-def test_velocities_grow_once_those_asked_for_are_tracked(make_env, given):
+@pytest.mark.parametrize(
+    ("limit", "after"),
+    [(1.6, [1.25, 1.5, 1.6, 1.6, 1.6, 1.6]), (1.9, [1.25, 1.5, *4 * [1.75]])],
+    ids=["to the limit", "until they are not tracked"],
+)
+def test_velocities_grow_once_those_asked_for_are_tracked(
+    make_env, given, limit, after
+):
     def earns(env: Env) -> Tensor:
         return torch.full((env.num_envs,), 0.9 if env.common_step_counter < 7 else 0.5)
 
@@ -273,7 +280,7 @@ def test_velocities_grow_once_those_asked_for_are_tracked(make_env, given):
             "reward_name": "track",
             "share": 0.8,
             "step": 0.25,
-            "limit": 1.6,
+            "limit": limit,
         },
     )
     env = make_env(
@@ -288,8 +295,8 @@ def test_velocities_grow_once_those_asked_for_are_tracked(make_env, given):
         log = env.step(action)[4]["log"]
         if log:
             reached.append(log["Curriculum/velocity"])
-    assert reached == pytest.approx([1.25, 1.5, 1.6, 1.6, 1.6, 1.6])
-    assert env.commands["velocity"].range("lin_vel_x") == (0.2, 1.6)
+    assert reached == pytest.approx(after)
+    assert env.commands["velocity"].range("lin_vel_x") == (0.2, after[-1])
     with raises(UnknownNameError, name="velocty"):
         curricula.forward_velocity(env, env.all_ids, "velocty", "track")
 

@@ -91,6 +91,14 @@ def test_masses_that_flow_count():
     assert found.linear_momentum[-1, 0] == pytest.approx(0.5)  # half the mass is left
 
 
+def test_the_world_has_its_own_mass():
+    sim = spinning(integrate.RK4(), 2)
+    sim.expand("body_mass")[:, 1] = torch.tensor([4.0, 6.0], dtype=sim.dtype)
+    for world, mass in enumerate([4.0, 6.0]):
+        found = integrate.report(sim, 0.1, env_id=world)
+        assert found.linear_momentum[-1, 0] == pytest.approx(0.5 * mass)
+
+
 def test_a_time_that_is_no_time_is_refused():
     for bad in (float("nan"), float("inf"), 0.0, -1.0):
         with raises(InvalidInputError, name="seconds"):
