@@ -36,6 +36,13 @@ def test_a_name_is_what_the_type_checker_takes_it_for(name):
         assert getattr(simstate, name) is getattr(import_module(module), name)
 
 
+@pytest.mark.parametrize("name", simstate.data.__all__)
+def test_a_package_of_data_is_loaded_when_it_is_used(name, monkeypatch):
+    package = import_module(f"simstate.data.{name}")
+    monkeypatch.delattr(simstate.data, name)
+    assert getattr(simstate.data, name) is package
+
+
 def test_all_names_are_listed():
     assert sorted(declared()) == sorted(simstate.__all__)
     assert dir(simstate) == sorted(simstate.__all__)

@@ -69,6 +69,9 @@ TIES: dict[str, str] = {
         "<weld body1='world' body2='box' relpose='-.3 .2 .6 .6 .8 0 0' "
         "anchor='.1 0 .2'/>"
     ),
+    "weld relpose of the same attitude": _equality(
+        "<weld body1='world' body2='box' relpose='-.3 .2 .6 1 0 0 0'/>"
+    ),
     "weld relpose of world": _equality(
         "<weld body1='box' body2='world' relpose='.1 .2 -.5 .6 0 .8 0' "
         "anchor='.1 0 .2' torquescale='.7'/>"

@@ -396,6 +396,13 @@ def test_the_list_of_marks_is_around_the_present_step() -> None:
         assert controls.list.content.splitlines()[0].endswith(first)
 
 
+def test_a_world_has_diverged_from_its_mark_to_its_reset() -> None:
+    marks = [Mark(4, "divergence", 1, "NaN"), Mark(7, "reset", 1, "again")]
+    timeline = RecordedTimeline(0.1 * np.arange(12), marks)
+    assert [step for step in range(12) if timeline.diverged(step)] == [4, 5, 6]
+    assert timeline.diverged(4) == {1: "NaN"}
+
+
 def test_the_slider_has_the_marks_of_its_world_and_goes_to_the_last_step() -> None:
     controls, gui, gone, asked = timeline_of(30)
     controls.show(1, 6)

@@ -76,7 +76,8 @@ def test_every_number_of_a_state_belongs_to_a_named_element(field):
 def test_controls_of_one_actuator_have_different_names():
     text = MODEL.replace(
         '<motor joint="hinge"/>',
-        '<pid joint="hinge" kp="2"/><pid name="servo" joint="hinge" input="pos vel ff"/>',
+        '<pid joint="hinge" kp="2"/>'
+        '<pid name="servo" joint="hinge" input="pos vel ff"/>',
     )
     model = mujoco.MjModel.from_xml_string(text)
     assert [describe_element(model, "ctrl", i) for i in range(2, 8)] == [

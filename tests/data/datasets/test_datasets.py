@@ -215,6 +215,7 @@ def test_h5py_reads_what_isaac_lab_would(inputs, tmp_path):
         units = json.loads(states["root_pose"].attrs["units"])
         assert units == ["m", "m", "m", "1", "1", "1", "1"]
         assert states["joint_position"].attrs["unit"] == "rad"
+        assert "units" not in states["joint_position"].attrs  # all have the one
         assert json.loads(states["joint_position"].attrs["names"])[1] == "FL_thigh"
         assert json.loads(file["data"].attrs["env_args"])["env_name"] == (
             "Quadruped-Velocity"
