@@ -33,6 +33,18 @@ def test_reads_what_it_declares(sims, name, monkeypatch):
     assert used == set(EntityData.quantities[name].reads)
 
 
+@pytest.mark.parametrize("name", EntityData.quantities)
+def test_has_the_shape_that_it_declares(sims, name):
+    declared = EntityData.quantities[name].shape
+    for sim in sims:
+        robot = sim.scene["robot"]
+        shape = robot.data.read(name).shape
+        assert len(shape) == 1 + len(declared)
+        for got, want in zip(shape[1:], declared, strict=True):
+            # Some counts, as of activations, are no attributes of entities.
+            assert got == (getattr(robot, want, got) if isinstance(want, str) else want)
+
+
 def test_names_and_contracts_agree_on_axes():
     contracts = {name: one.to_dict() for name, one in EntityData.quantities.items()}
     for name, contract in contracts.items():
