@@ -54,6 +54,14 @@ def test_names_of_other_frameworks_lead_to_those_of_env(make_env):
         _ = env.wheels
 
 
+def test_an_attribute_error_of_a_property_is_raised_as_it_is(make_env, monkeypatch):
+    env = make_env(2)
+    faulty = property(lambda env: env.sim.wheels)
+    monkeypatch.setattr(type(env), "height", faulty, raising=False)
+    with pytest.raises(AttributeError, match="'wheels'"):
+        _ = env.height
+
+
 @either
 def _norm(env):
     return env.scene["robot"].data.joint_pos.norm(dim=1)
