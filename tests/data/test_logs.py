@@ -134,6 +134,24 @@ def test_a_reset_in_a_foxglove_file_starts_an_episode(restarted, tmp_path):
             np.testing.assert_allclose(log[name].values, column.values, rtol=1e-12)
 
 
+def test_a_world_that_waits_in_a_foxglove_file_starts_no_episode(tmp_path):
+    scene = SceneCfg(entities={"arm": EntityCfg(model="arm")}, ground=False)
+    sim, path = Simulation(scene, 2, seed=3), tmp_path / "run.simrec"
+    with sim.record(path, quantities=["arm.joint_pos"], fields=["ctrl"]):
+        for k in range(10):
+            sim.data.ctrl[:] = 0.01 * k + torch.arange(2)[:, None]
+            sim.step(2, [0, 1] if k % 4 < 2 else [1])
+            if k == 6:
+                sim.reset([0])
+    write_foxglove(path, tmp_path / "run.mcap", worlds=[0])
+    for episode in (0, 1):
+        log = read_log(tmp_path / "run.mcap", world=0, episode=episode)
+        kept = read_log(path, world=0, episode=episode)
+        for name, column in kept.columns.items():
+            np.testing.assert_allclose(log[name].time, column.time, atol=1e-9)
+            np.testing.assert_allclose(log[name].values, column.values, rtol=1e-12)
+
+
 def test_a_foxglove_file_without_the_time_of_the_worlds(restarted, tmp_path):
     write_foxglove(restarted, tmp_path / "run.mcap", worlds=[2], names=["joint_pos"])
     log = read_log(tmp_path / "run.mcap")

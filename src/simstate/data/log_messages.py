@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -137,7 +137,7 @@ def _run(
 ) -> dict[str, _Topic]:
     """Return the topics of a world in one run, at its time, which resets restart.
 
-    The log time does not restart.
+    The log time does not restart. Samples of a world that was not stepped are left out.
     """
     if not topics:
         return {}
@@ -146,19 +146,36 @@ def _run(
         notes.append(f"Resets are not known, because there is no topic {TIME!r}.")
         return topics
     time = np.array([_value(message.get("value")) for message in clock.messages])
-    starts = np.flatnonzero(np.diff(time) <= 0) + 1
-    runs = np.split(np.arange(len(time)), starts)
-    run: list[int] = request.choose([r.tolist() for r in runs if len(r) > 1])
     found: dict[str, _Topic] = {}
     for name, topic in topics.items():
-        if topic.times != clock.times:
+        if topic.times == clock.times:
+            found[name] = topic
+        else:
             notes.append(
                 f"{topic.name}: skipped, because {clock.name} has other times."
             )
-            continue
-        messages = [topic.messages[k] for k in run]
-        found[name] = replace(topic, times=time[run].tolist(), messages=messages)
-    return found
+    states = [clock, *(t for t in found.values() if not is_input(t.source))]
+    repeated = [k > 0 and _is_repeated(states, k) for k in range(len(time))]
+    moved = np.flatnonzero(~np.array(repeated))
+    runs = np.split(moved, np.flatnonzero(np.diff(time[moved]) <= 0) + 1)
+    run: list[int] = request.choose([r.tolist() for r in runs if len(r) > 1])
+    return {
+        name: replace(
+            topic,
+            times=time[run].tolist(),
+            messages=[topic.messages[k] for k in run],
+        )
+        for name, topic in found.items()
+    }
+
+
+def _is_repeated(topics: Sequence[_Topic], k: int) -> bool:
+    """Return True if the values of a sample are those of the sample before it."""
+    return all(
+        {**topic.messages[k], "timestamp": None}
+        == {**topic.messages[k - 1], "timestamp": None}
+        for topic in topics
+    )
 
 
 def _columns(
