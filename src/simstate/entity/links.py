@@ -98,16 +98,23 @@ class Links:
     def free_quats(self, rows: Selection, bodies: Sequence[int]) -> Tensor:
         """Orientations of free links, normalised, as qpos has them; (n, B, 4)."""
         columns = self._columns([self._qpos_adr[body] + 3 for body in bodies], 4)
-        with OneTorchThread():
-            quats = self._worlds.engine.field("qpos")[:, columns][rows.index]
+        quats = self._read("qpos", rows, columns)
         return quaternion.normalize(quats.reshape(rows.count, len(bodies), 4))
 
     def free_ang_vels(self, rows: Selection, bodies: Sequence[int]) -> Tensor:
         """Angular velocities of free links, world axes [rad/s]; (n, B, 3)."""
         columns = self._columns([self._dof_adr[body] + 3 for body in bodies], 3)
-        ang_vel_b = self._worlds.engine.field("qvel")[:, columns][rows.index]
+        ang_vel_b = self._read("qvel", rows, columns)
         ang_vel_b = ang_vel_b.reshape(rows.count, len(bodies), 3)
         return quaternion.rotate(self.free_quats(rows, bodies), ang_vel_b)
+
+    def _read(self, field: str, rows: Selection, columns: Index) -> Tensor:
+        """Return columns of a field in some worlds; (n, columns)."""
+        values = self._worlds.engine.field(field)
+        with OneTorchThread():
+            if isinstance(columns, slice):  # a view: only these columns are copied
+                return values[:, columns][rows.index]
+            return values[rows.index][:, columns]
 
     # Writes.
 
