@@ -372,6 +372,20 @@ def test_a_height_field_compiles_again_to_the_same_ground():
     assert np.allclose(places[0], places[1], atol=1e-6)
 
 
+def test_a_mesh_with_a_hollow_compiles_again_to_the_same_faces():
+    """Four corners of a square and two points above and within it."""
+    vertices = "0 0 0  1 0 0  1 1 0  0 1 0  .4 .5 1  .5 .4 .3"
+    faces = "0 2 1  0 3 2  0 1 5  1 4 5  4 0 5  1 2 4  2 3 4  3 0 4"
+    model = mujoco.MjModel.from_xml_string(
+        f"""<mujoco><asset><mesh name="it" inertia="exact" vertex="{vertices}"
+        face="{faces}"/></asset><worldbody><body pos="0 0 2"><freejoint/>
+        <geom type="mesh" mesh="it"/></body></worldbody></mujoco>"""
+    )
+    again = recompiled(model)
+    assert again.nmeshface == model.nmeshface == 8
+    assert again.body_mass == pytest.approx(model.body_mass)
+
+
 SWITCHED = """
 <mujoco><option><flag {flag}="disable"/></option><worldbody>
 <body name="a" gravcomp="0.5"><joint name="j"/><geom name="one" size="0.1"/></body>

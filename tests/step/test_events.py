@@ -549,6 +549,14 @@ def test_the_end_of_a_step_must_be_a_finite_time():
             sim.step(1, until=until)
 
 
+def test_a_step_until_a_past_time_moves_no_world_back():
+    sim = Simulation(mujoco.MjModel.from_xml_string(BALL), 2, integrator=RK4())
+    sim.step(4)
+    start = sim.time.clone()
+    sim.step(1, until=start - torch.tensor([0.01, -0.002], dtype=start.dtype))
+    assert (sim.time - start).tolist() == pytest.approx([0.0, 0.002])
+
+
 def test_a_stepper_of_a_context_leaves_no_timeline_behind():
     class Whole(MujocoStepper):
         can_cut = False

@@ -278,6 +278,20 @@ def test_mu_of_each_world():
         craft(num_envs=3).add_force(PointMassGravity(mu))
 
 
+def test_places_of_masses_in_each_world():
+    mu, own = [MU, 0.3 * MU], np.array([[[0, 0, 1e5], [2e7, 0, 0]]] * 2)
+    own[1] *= -1.5
+    sim = craft()
+    sim.add_force(PointMassGravity(mu, own, gradient_torque=False))
+    sim.data.qpos[:, 0] = torch.tensor([7e6, 9e6], dtype=torch.float64)
+    sim.data.qpos[:, 8] = 8e6
+    sim.forward()
+    got = sim.scene["model"].data.body_com_lin_acc_w.numpy()
+    away = sim.data.xipos[:, 1:, None].numpy() - own[:, None]
+    pull = -np.array(mu)[:, None] * away / np.linalg.norm(away, axis=-1)[..., None] ** 3
+    np.testing.assert_allclose(got, pull.sum(axis=2), rtol=1e-9, atol=1e-12)
+
+
 def test_each_craft_has_a_frame_of_its_own():
     """One in a low orbit, one far out, in one world: each relative to its frame."""
     from simstate import EntityCfg, SceneCfg

@@ -120,6 +120,14 @@ def test_drag_of_each_world_in_wind_that_depends_on_place_and_time():
     torch.testing.assert_close(com_acc(sim), want)
 
 
+@pytest.mark.parametrize("shape", [(2, 3), (3, 2), (4, 3)])
+def test_a_wind_is_one_vector_or_that_of_each_world(shape):
+    sim = body()  # three worlds
+    sim.add_force(Drag("model", "body", 1.0, 1.0, lambda t, pos: torch.zeros(shape)))
+    with raises(ShapeError, name="wind(t, position)"):
+        sim.forward()
+
+
 def test_drag_is_against_the_world_in_every_frame():
     body_xml = BODY.replace('timestep="0.1"', "").replace("option ", "option ")
     scene = SceneCfg(

@@ -6,9 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from simstate.engine import OneTorchThread, Stage
 from simstate.step.dense_output import DenseOutput
 from simstate.step.step_parts import StepParts
 from simstate.step.timeline_events import Event
@@ -52,6 +55,8 @@ class CrossingSearch:
     ) -> None:
         self._worlds, self._parts, self._events = worlds, parts, events
         self._before: list[Tensor] = []
+        self._quiet: list[NDArray[np.float64]] | None = None
+        """The events' functions at the start of a step in which none may happen."""
 
     @cached_property
     def _dense(self) -> DenseOutput:
@@ -85,6 +90,66 @@ class CrossingSearch:
             for event, values in zip(self._events, now, strict=True)
         ]
         return FirstCrossings(taken, some, crossed)
+
+    def begin_quiet(self, is_written: bool) -> bool:
+        """Start a time step of all worlds, which may be taken in one call.
+
+        Args:
+            is_written: True if anything was written since the last step.
+
+        Returns:
+            False if an event may be at a crossing already.
+        """
+        is_sampled = self._parts.stepper.has_dense_output
+        if is_written or len(self._quiet or ()) != len(self._events):
+            self._quiet = self._quiet_values()
+            if self._quiet is None:
+                self.arm(torch.ones_like(self._events[0].side, dtype=torch.bool))
+                self._quiet = self._quiet_values() if is_sampled else []
+        if is_sampled:
+            self._dense.begin()
+        return self._quiet is not None
+
+    def is_quiet(self) -> bool:
+        """Return True if no event happened in a time step of all worlds.
+
+        With dense output, neither a sample at its middle nor the parabola through the
+        samples may reach zero; derived values are then stale.
+        """
+        before, self._quiet = self._quiet, self._quiet_values()
+        after = self._quiet
+        if before is None or after is None or not self._events:
+            return after is not None
+        if not self._parts.stepper.has_dense_output:
+            return True
+        self._dense.end()
+        h = self._parts.stepper.timesteps()
+        with OneTorchThread():
+            self._dense.go_to(torch.full_like(h, 0.5), h, None)
+        self._mark_sampled()
+        middle = self._quiet_values()
+        self._dense.restore(None)
+        self._mark_sampled()
+        # A parabola is between the values at its ends and its second Bézier
+        # coefficient, which is half of this.
+        return middle is not None and all(
+            ((4 * y - x - z) * event.side.numpy() >= 0).all()
+            for event, x, y, z in zip(self._events, before, middle, after, strict=True)
+        )
+
+    def _quiet_values(self) -> list[NDArray[np.float64]] | None:
+        """Return the events' functions; None if one does not have its last sign."""
+        found: list[NDArray[np.float64]] = []
+        for event in self._events:
+            values = event.quiet_values()
+            if values is None:
+                return None
+            found.append(values)
+        return found
+
+    def _mark_sampled(self) -> None:
+        """Mark derived values in all worlds as those of another state."""
+        self._worlds.fresh.write(Stage.POSITION, None, "a part of a step")
 
     def arm(self, worlds: Tensor) -> None:
         """Record the sides of zero from which the next crossings are detected."""

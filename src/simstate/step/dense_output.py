@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -45,30 +47,38 @@ class DenseOutput:
         """Use the current states as its end."""
         self._end = self._copy()
 
-    def go_to(self, share: Tensor, h: Tensor, ids: Tensor) -> None:
-        """Move worlds to a fraction of their step of h [s]; (num_envs,) both."""
-        s, h = share[ids, None].to(self._qpos.dtype), h[ids, None].to(self._qpos.dtype)
-        (q0, v0, t0), (q1, v1, _) = self._start, self._end
-        q0, v0, q1, v1 = q0[ids], v0[ids], q1[ids], v1[ids]
-        qpos, qvel = q1.clone(), v1.clone()
+    def go_to(self, share: Tensor, h: Tensor, ids: Tensor | None) -> None:
+        """Move worlds to a fraction of their step of h [s]; (num_envs,) both.
+
+        None: all worlds.
+        """
+        some: Any = slice(None) if ids is None else ids
+        s, h = (x[some, None].to(self._qpos.dtype) for x in (share, h))
+        q0, v0, t0 = (x[some] for x in self._start)
+        q1, last = self._end[0][some], self._end[1][some].clone()
         fq, fv = self._flat_q, self._flat_v
-        move, qvel[:, fv] = _hermite(q1[:, fq] - q0[:, fq], v0[:, fv], v1[:, fv], s, h)
-        qpos[:, fq] = q0[:, fq] + move
+        way = torch.empty_like(last)
+        way[:, fv] = (q1 - q0)[:, fq]
         for q, v in self._quats:
             turn = to_rotation_vector(multiply(conjugate(q0[:, q]), q1[:, q]))
-            last = v1[:, v] + 0.5 * cross(turn, v1[:, v])
-            part, rate = _hermite(turn, v0[:, v], last, s, h)
-            qpos[:, q] = multiply(q0[:, q], from_rotation_vector(part))
-            qvel[:, v] = rate - 0.5 * cross(part, rate)
-        self._qpos[ids], self._qvel[ids] = qpos, qvel
-        self._time[ids] = t0[ids] + (s * h)[:, 0].to(t0.dtype)
+            last[:, v] += 0.5 * cross(turn, last[:, v])
+            way[:, v] = turn
+        part, rate = _hermite(way, v0, last, s, h)
+        qpos = torch.empty_like(q1)
+        qpos[:, fq] = q0[:, fq] + part[:, fv]
+        for q, v in self._quats:
+            qpos[:, q] = multiply(q0[:, q], from_rotation_vector(part[:, v]))
+            rate[:, v] -= 0.5 * cross(part[:, v], rate[:, v])
+        self._qpos[some], self._qvel[some] = qpos, rate
+        self._time[some] = t0 + (s * h)[:, 0].to(t0.dtype)
 
-    def restore(self, ids: Tensor) -> None:
-        """Move worlds back to the end of their step."""
+    def restore(self, ids: Tensor | None) -> None:
+        """Move worlds back to the end of their step; None: all."""
+        some: Any = slice(None) if ids is None else ids
         for field, value in zip(
             (self._qpos, self._qvel, self._time), self._end, strict=True
         ):
-            field[ids] = value[ids]
+            field[some] = value[some]
 
 
 def _hermite(

@@ -167,7 +167,6 @@ class Timeline:
             worlds.engine.state_is_live
             and worlds.fresh.mode == "auto"
             and not inner.chooses_steps
-            and not (self.events and inner.has_dense_output)
             and not self.histories
             and not self._forcing.has_state
         )
@@ -186,13 +185,13 @@ class Timeline:
                 if not self._find_quiet_steps():
                     return False
             is_written = True
-        if is_written and not all(event.is_quiet() for event in self.events):
-            self._search.arm(torch.ones_like(self.stopped))
+        if self.events and not self._search.begin_quiet(is_written):
+            return False
         self.parts.begin()
         seen = self.inner.advance(1, None)
         # MuJoCo's step leaves contacts and forces of the state before it.
         worlds.fresh.write(Stage.ACCELERATION, None, "a step")
-        if not seen and all(event.is_quiet() for event in self.events):
+        if not seen and self._search.is_quiet():
             self._current = worlds.fresh.tokens.copy()
             self._quiet_steps -= 1
             return True
