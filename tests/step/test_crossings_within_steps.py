@@ -211,10 +211,28 @@ def test_steps_with_events_and_tasks_that_do_not_happen_have_the_same_bits(schem
     plain, watched = plain_and_watched(scheme=scheme)
     watched.add_event(lambda sim: sim.data.qpos[:, 2] + 100.0)
     watched.add_task(lambda sim, ids: None, 0.006)
+    log = watched.record(quantities=["qpos"])
+    states = [plain.state.clone()]
     for n in (1, 3, 40, 2):
-        plain.step(n)
+        for _ in range(n):
+            plain.step()
+            states.append(plain.state.clone())
         watched.step(n)
         assert torch.equal(plain.state, watched.state)
+    assert torch.equal(torch.stack(states)[..., 1:8], log["qpos"])
+
+
+@pytest.mark.parametrize("scheme", [None, RK4()])
+def test_steps_with_a_history_are_sampled_within_them_and_at_their_ends(scheme):
+    plain, sim = plain_and_watched(scheme=scheme)
+    log = sim.record(quantities=["qpos"], every=0.005)
+    sim.step(5)
+    plain.step(2)
+    start = plain.state[:, 3].clone(), plain.data.qvel[:, 2].clone()
+    fallen = start[1] * 0.001 - G * 0.001**2 / (2 if scheme else 1)
+    np.testing.assert_allclose(log.time, [[0.0] * 3, [0.005] * 3, [0.01] * 3])
+    np.testing.assert_allclose(log["qpos"][1, :, 2], start[0] + fallen, atol=1e-14)
+    assert torch.equal(log["qpos"][2], sim.data.qpos)
 
 
 def test_tasks_run_at_their_times_between_quiet_steps():

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -120,22 +121,26 @@ class History:
         if self.every is None:
             self._sample(going, -1)
             return
-        since = start.double() - self._start
-        first = (since / self.every + 1e-9).floor().long() + 1
-        last = ((since + taken) / self.every + 1e-9).floor().long()
-        due = going & (last >= first)
-        if not bool(due.any()):
+        # NumPy's calls cost less than torch's, which matters for few worlds.
+        since = (start.double() - self._start).numpy(force=True)
+        into_end, moved = taken.numpy(force=True), going.numpy(force=True)
+        first = np.floor(since / self.every + 1e-9) + 1
+        last = np.floor((since + into_end) / self.every + 1e-9)
+        due = moved & (last >= first)
+        if not due.any():
             return
         for k in range(int(first[due].min()), int(last[due].max()) + 1):
             worlds = due & (first <= k) & (k <= last)
             into = k * self.every - since
-            at_end = worlds & ((taken - into).abs() <= 1e-9 * self.every)
-            within = worlds & ~at_end
-            if bool(within.any()):
-                ids = within.nonzero().flatten()
-                parts.visit(into[ids], ids, lambda m=within, k=k: self._sample(m, k))
-            if bool(at_end.any()):
-                self._sample(at_end, k)
+            at_end = worlds & (np.abs(into_end - into) <= 1e-9 * self.every)
+            ids = np.flatnonzero(worlds & ~at_end)
+            if ids.size:
+                here = torch.as_tensor(ids, device=going.device)
+                h = torch.as_tensor(into[ids], device=going.device)
+                within = torch.as_tensor(worlds & ~at_end)
+                parts.visit(h, here, lambda m=within, k=k: self._sample(m, k))
+            if at_end.any():
+                self._sample(torch.as_tensor(at_end), k)
 
     def mark(self) -> int:
         """Return the number of rows so far, for `forget`; note it for `undo`."""
@@ -162,16 +167,21 @@ class History:
 
     def _sample(self, worlds: Tensor, number: int) -> None:
         """Keep the current values of some worlds, in the row of a sample number."""
-        mask = worlds.cpu()
         found = {name: self._read(name) for name in self._reads}
         found["time"] = self._sim.time.detach().to("cpu", torch.float64, copy=True)
-        if number not in self._open:
-            empty = {n: torch.full_like(x, torch.nan) for n, x in found.items()}
-            self._rows.append(empty)
-            self._open[number] = len(self._rows) - 1
-        row = self._rows[self._open[number]]
-        if number < 0:  # no number: the next sample gets a new row
-            del self._open[number]
+        mask = worlds.cpu()
+        place = self._open.get(number)
+        if place is None:
+            if number >= 0:  # without a number, the next sample gets a new row
+                self._open[number] = len(self._rows)
+            if bool(mask.all()):
+                self._rows.append(found)
+                return
+            place = len(self._rows)
+            self._rows.append(
+                {n: torch.full_like(x, torch.nan) for n, x in found.items()}
+            )
+        row = self._rows[place]
         for name, values in found.items():
             row[name][mask] = values[mask]
 

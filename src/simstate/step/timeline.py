@@ -115,6 +115,7 @@ class Timeline:
         """
         engine, fresh = self._worlds.engine, self._worlds.fresh
         self.stopped.zero_()
+        self._marks = [history.mark() for history in self.histories]
         if rows is None and until is None and self._can_be_quiet:
             while n and self._take_quiet():
                 n -= 1
@@ -130,7 +131,6 @@ class Timeline:
         if invalid is not None:  # such worlds stay, and are reported afterwards
             going &= ~invalid
         stuck = torch.zeros_like(going)
-        self._marks = [history.mark() for history in self.histories]
         with OneTorchThread():
             span = self.inner.timesteps()
             # With events, an adaptive scheme ends a step at every time step: a longer
@@ -167,7 +167,6 @@ class Timeline:
             worlds.engine.state_is_live
             and worlds.fresh.mode == "auto"
             and not inner.chooses_steps
-            and not self.histories
             and not self._forcing.has_state
         )
 
@@ -188,10 +187,14 @@ class Timeline:
         if self.events and not self._search.begin_quiet(is_written):
             return False
         self.parts.begin()
+        start = self.parts.time.clone() if self.histories else self.parts.time
         seen = self.inner.advance(1, None)
         # MuJoCo's step leaves contacts and forces of the state before it.
         worlds.fresh.write(Stage.ACCELERATION, None, "a step")
         if not seen and self._search.is_quiet():
+            for history in self.histories:
+                h = self.inner.timesteps()
+                history.take(self.parts, start, h, torch.ones_like(self.stopped))
             self._current = worlds.fresh.tokens.copy()
             self._quiet_steps -= 1
             return True
