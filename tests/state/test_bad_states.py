@@ -361,6 +361,7 @@ PLATE = """
       <body name="handle" pos=".1 0 .1"><geom size=".02"/></body>
     </body>
     <body name="goal" mocap="true" pos="1 0 .5"><geom size=".03"/></body>
+    <body name="wall" pos="0 1 .5"><geom size=".03"/></body>
   </worldbody>
 </mujoco>
 """
@@ -383,6 +384,10 @@ def test_a_welded_link_follows_another(key):
     sim = Simulation(SceneCfg(entities={"it": EntityCfg(model=PLATE)}), 2)
     part = {"body": {"handle": {key: [0.0, 0.0, 1.0]}}}
     refused(sim, [{"objects": {"it": part}}], "objects.it.body.handle", "welded", key)
+    part["body"]["goal"] = {key: [0.0, 0.0, 0.0]}
+    refused(sim, [{"objects": {"it": part}}], "objects.it.body.handle", "plate", key)
+    wall = [{"objects": {"it": {"body": {"wall": {key: [0.0, 0.0, 1.0]}}}}}]
+    refused(sim, wall, "objects.it.body.wall", "fixed to the world")
     sim.set_states([{"objects": {"it": {**part, key: [0.0, 0.0, 0.9]}}}])
     moved = sim.get_states()[1]["objects"]["it"][key]
     assert moved.tolist() == [0.0, 0.0, 0.9]

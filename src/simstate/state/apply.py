@@ -131,11 +131,27 @@ def _check_links(update: EntityUpdate) -> None:
                     why = f"it is a mocap body, which has no velocity, so omit {key!r}"
             elif jointed and not given:
                 why = "links follow from the joints, so give dof_pos as well"
-            elif not jointed and not any(can_place(entity, other) for other in ids):
-                why = f"it is welded to another link, so give {key!r} of that"
+            elif not jointed:
+                why = _carrier_missing(entity, link, ids, key)
             if why:
                 name = f"{update.path}.body.{entity.body_names[link]}"
                 raise InvalidInputError(f"{name}: {why}. Nothing was written.")
+
+
+def _carrier_missing(entity: Entity, link: int, given: Sequence[int], key: str) -> str:
+    """Return the reason why a welded link needs others to be given; "" if it does not.
+
+    A complete state, which has the root, may have links that are fixed to the world.
+    """
+    parents, ids = worlds_of(entity).model.body_parentid, entity.index.bodies.ids
+    body = parents[ids[link]]
+    while body in ids:
+        other = ids.index(body)
+        if can_place(entity, other):
+            why = f"it is welded to {entity.body_names[other]!r}, so give {key!r} of it"
+            return "" if other in given else why
+        body = parents[body]
+    return "" if 0 in given else "it is fixed to the world"
 
 
 def _check_root(update: EntityUpdate, env_ids: Tensor) -> None:
