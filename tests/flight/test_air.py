@@ -73,6 +73,15 @@ def test_the_published_table_above(row):
     assert float(air.density) == pytest.approx(density, rel=rough)
 
 
+@pytest.mark.parametrize("other", [5000.0, 200e3])
+def test_the_air_at_no_altitude_is_nan(other):
+    found, known = (StandardAtmosphere().at(x) for x in ([np.nan, other], other))
+    for name in ("temperature", "pressure", "density"):
+        got = getattr(found, name)
+        assert got.isnan().tolist() == [True, False]
+        assert float(got[1]) == float(getattr(known, name))
+
+
 def test_molecules_get_lighter_from_80_km_on():
     """Temperature over its molecular-scale one is M/M₀, table 8 of the standard."""
     for height, ratio in (

@@ -290,7 +290,7 @@ def _mass_ratio(geometric: Tensor) -> Tensor:
     """Return M/M₀ up to 86 km."""
     table = MASS_RATIO.to(geometric.device)
     place = ((geometric - 80e3) / 500.0).clamp(0.0, 12.0)
-    left = place.floor().clamp(max=11.0)
+    left = place.floor().clamp(max=11.0).nan_to_num()  # an index, also of NaN
     index = left.long()
     return torch.lerp(table[index], table[index + 1], place - left)
 
