@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from simstate.engine import OneTorchThread, Stage
+from simstate.engine import Stage
 from simstate.step.dense_output import DenseOutput
 from simstate.step.step_parts import StepParts
 from simstate.step.timeline_events import Event
@@ -124,8 +124,7 @@ class CrossingSearch:
             return True
         self._dense.end()
         h = self._parts.stepper.timesteps()
-        with OneTorchThread():
-            self._dense.go_to(torch.full_like(h, 0.5), h, None)
+        self._dense.go_to(torch.full_like(h, 0.5), h, None)
         self._mark_sampled()
         middle = self._quiet_values()
         self._dense.restore(None)
