@@ -265,6 +265,31 @@ def test_controls_lag_saturate_and_are_part_of_the_state():
             flying(controls={"flap": cfg})
 
 
+def test_controls_lag_after_an_actuator_with_several_controls():
+    """Such as a gimbal of the user's own."""
+    flight = flying(
+        timestep=0.01, gravity=9.8,
+        parts="""<body name="gimbal"><joint name="ball" type="ball"/>
+          <inertial pos="0 0 0" mass="0.1" diaginertia="0.01 0.01 0.01"/></body>""",
+        sections={"actuator": '<orientation name="aim" joint="ball" kp="0.1"/>'},
+    )  # fmt: skip
+    flight.set_controls({"aileron": [0.4, -0.2], "elevator": 0.1})
+    flight.step(30)
+    state = flight.get_state()
+    want = np.array([0.4, -0.2]) * (1 - np.exp(-0.3 / 0.2))
+    np.testing.assert_allclose(state.controls["aileron"], want, atol=1e-7)
+    rates = (np.array([0.4, -0.2]) - want) / 0.2
+    np.testing.assert_allclose(state.control_rates["aileron"], rates, atol=1e-6)
+
+
+@pytest.mark.parametrize("engine", ["native", "warp"])
+def test_the_range_of_a_control_is_not_rounded(engine):
+    controls = {"flap": ControlCfg(range=(-0.35, 0.7)), "throttle": ControlCfg()}
+    flight = flying(engine=engine, integrator="Euler", controls=controls)
+    assert flight.control_range("flap") == (-0.35, 0.7)
+    assert flight.control_range("throttle") == (-np.inf, np.inf)
+
+
 def test_two_aircraft_have_controls_and_loads_of_their_own():
     cfg = {"mass": 2.0, "inertia": np.eye(3), "controls": CONTROLS}
     flight = FreeFlight(

@@ -31,16 +31,19 @@ class Controls:
         self.names = tuple(names)
         model, ids = sim.model, entity.index.controls
         self._ctrl = [ids.ids[ids.names.index(name)] for name in names]
-        self._act = [int(model.actuator_actadr[k]) for k in self._ctrl]
-        ranges = [
-            model.actuator_ctrlrange[k]
+        prefix = entity.index.prefix
+        actuators = [model.actuator(prefix + name).id for name in names]
+        self._act = [int(model.actuator_actadr[k]) for k in actuators]
+        limits = [
+            model.actuator_ctrlrange[k].tolist()
             if model.actuator_ctrllimited[k]
             else (-np.inf, np.inf)
             for k in self._ctrl
         ]
+        self._limits: list[tuple[float, float]] = [(low, high) for low, high in limits]
         like = worlds_of(sim).engine.field("ctrl")
-        self._range = like.new_tensor(np.array(ranges)).reshape(-1, 2)
-        self._lag = [float(model.actuator_dynprm[k, 0]) for k in self._ctrl]
+        self._range = like.new_tensor(self._limits).reshape(-1, 2)
+        self._lag = [float(model.actuator_dynprm[k, 0]) for k in actuators]
         ledger = worlds_of(sim).ledger
         self._slots = (ledger["act"], ledger["ctrl"])
 
@@ -66,8 +69,7 @@ class Controls:
 
     def range(self, name: str) -> tuple[float, float]:
         """Return the minimum and maximum position of a control."""
-        low, high = self._range[self._index(name)]
-        return float(low), float(high)
+        return self._limits[self._index(name)]
 
     def column(self, name: str) -> int:
         """Return the column of a control's command in ctrl."""
