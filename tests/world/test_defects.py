@@ -155,6 +155,15 @@ def test_a_write_to_a_process_is_stale_in_strict_mode():
         _ = sim.data.qacc
 
 
+def test_a_process_that_is_assigned_keeps_its_memory():
+    sim, process = with_process()
+    memory = process.value
+    process.value = torch.full_like(memory, 0.25)
+    assert process.value is memory
+    saved = sim.snapshot().slots[f"process/{process.name}"]
+    assert bool((saved == 0.25).all())
+
+
 # Selections.
 
 

@@ -93,10 +93,14 @@ class Process(ABC):
 
     @property
     def value(self) -> Tensor:
-        """The current value, float64; shape (num_envs, width)."""
+        """The current value, float64; shape (num_envs, width). Assigning copies."""
         if self._value is None:
             raise self._not_added()
         return self._value
+
+    @value.setter
+    def value(self, values: Tensor | float) -> None:
+        self.value[:] = values
 
     def _not_added(self) -> InvalidInputError:
         return InvalidInputError(
