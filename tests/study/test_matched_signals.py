@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -66,6 +68,19 @@ def test_components_are_matched_by_name_in_any_order(sim):
         "robot.joint_vel: unit not declared; assumed to be the model's.",
         "robot.joint_pos: unit not declared; assumed to be the model's.",
     )
+
+
+def test_numbers_of_components_are_the_models(sim):
+    """As in a table with the headings "ctrl[1]" and "ctrl[0]"."""
+    control = replace(CTRL, names=("1", "0"))
+    pos = column("joint_pos", POS, "1", "0")
+    found = match_signals(sim, Log([pos, control]), None)
+    assert found.outputs[0].picked == (1, 0)
+    assert found.control is not None
+    assert found.control.names == ("hip", "knee")
+    np.testing.assert_array_equal(found.control.values, CTRL.values[:, ::-1])
+    with raises(UnknownNameError, name="2"):
+        match_signals(sim, Log([pos, replace(CTRL, names=("2", "1"))]), None)
 
 
 def test_a_recording_has_each_command_of_an_actuator_with_several(tmp_path):
