@@ -186,7 +186,7 @@ class StandardAtmosphere:
             height = geometric_altitude(height)
         found = _low(height.clamp(max=_TOP), self._pressures)
         is_high = height > _TOP
-        if is_high.is_cuda or bool(is_high.any()):  # on a GPU a look would wait for it
+        if is_high.is_cuda or bool(is_high.any()):  # on a GPU, any() would synchronise
             high = _high(height.clamp(min=_TOP), self._upper)
             found = (
                 torch.where(is_high, above, below)

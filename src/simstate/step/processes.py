@@ -104,7 +104,7 @@ class Process(ABC):
 
     def _not_added(self) -> InvalidInputError:
         return InvalidInputError(
-            f"Process {self.name!r} was not yet added to a simulation: call "
+            f"Process {self.name!r} has not been added to a simulation: call "
             "sim.add_process(…) first.",
             name=self.name,
         )
