@@ -212,9 +212,9 @@ def _by_order(column: LogColumn, places: Sequence[int]) -> tuple[int, ...]:
 def _by_name(
     column: LogColumn, names: Sequence[str], notes: list[str]
 ) -> tuple[int, ...]:
-    """Return the model's index of each component, by name or number where it has one."""
+    """Return the model's index of each component, by name or number where given."""
     given = [_plain(name) for name in column.names]
-    numbers = [str(k) for k in range(len(names))]
+    numbers = [str(k) for k in range(len(names))]  # as in ctrl[0], ctrl[1]
     if given and set(given) <= set(numbers) - set(names):
         names = numbers
     is_named = given and given != [column.name.rpartition(".")[2]]
