@@ -60,6 +60,18 @@ def test_tight_tolerances_are_met_within_900_evaluations(truth):
     assert int(sim.integration.statistics.evaluations[0]) <= 900
 
 
+@pytest.mark.parametrize("scheme", [DP54(), RK4()], ids=["DP54", "RK4"])
+def test_an_activation_leaves_its_limit_slowly(scheme):
+    """Inwards of the limits 0 and 0.1, and not beyond them."""
+    rates = torch.tensor([[0.4], [-0.4], [-0.4], [0.4]], dtype=torch.float64)
+    sim = Simulation(mujoco.MjModel.from_xml_string(MOTOR), 4, integrator=scheme)
+    sim.data.act[:, 0] = sim.data.act.new_tensor([0.0, 0.1, 0.0, 0.1])
+    sim.data.ctrl[:] = rates
+    sim.step(5)
+    found = sim.data.act[:, 0].tolist()
+    assert found == pytest.approx([0.02, 0.08, 0.0, 0.1], abs=1e-12)
+
+
 def test_errors_follow_the_tolerance(truth):
     found = []
     for size in (1e-5, 1e-7, 1e-9):
