@@ -44,12 +44,12 @@ LONG = "x" * 99
         (
             lambda: one_of("joint", "grip", ("tool/g/grip", "tool/g/trip", "gr")),
             UnknownNameError,
-            ["Unknown joint 'grip'. Did you mean 'tool/g/grip'?"],
+            ["Unknown joint 'grip'. Did you mean 'tool/g/grip' or"],
         ),
         (
             lambda: one_of("joint", "crane/yaw", ("yaw", "crane")),
             UnknownNameError,
-            ["Unknown joint 'crane/yaw'. Did you mean 'yaw'?"],
+            ["Unknown joint 'crane/yaw'. Did you mean 'yaw' or"],
         ),
         (
             lambda: number("mass", -1.0, more_than=0.0, unit="kg"),

@@ -195,8 +195,9 @@ def close_to(name: object, known: Iterable[str]) -> str:
     """
     names = list(known)
     last = str(name).rpartition("/")[2]
-    close = [known for known in names if str(known).rpartition("/")[2] == last][:3]
-    close = close or difflib.get_close_matches(str(name), names, n=3, cutoff=0.6)
+    close = [known for known in names if str(known).rpartition("/")[2] == last]
+    close += difflib.get_close_matches(str(name), names, n=3, cutoff=0.6)
+    close = list(dict.fromkeys(close))[:3]
     return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
