@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from mujoco import batch
 from rich.table import Table
 
-from inside import batch_of
 from simstate import (
     ContactCfg,
     EntityCfg,
@@ -85,15 +85,16 @@ def scans(table: Table, results: dict[str, float]) -> None:
     cfg = RayCastCfg(body="robot/trunk", offset=(0.0, 0.0, 1.0), alignment="yaw")
     sim = _quadrupeds(rays={"scan": cfg})
     scan = sim.rays["scan"]
-    batch = batch_of(_quadrupeds())  # pyright: ignore
-    groups = batch.expand("geom_group")
+    other = batch.Batch(sim.model, NUM_ENVS)
+    other.state[:] = sim.state.numpy()
+    groups = other.expand("geom_group")
     groups[:] = 1
     groups[:, sim.model.geom("ground").id] = 0
     only = np.array([1, 0, 0, 0, 0, 0], dtype=np.uint8)
     origins, directions = scan.origin_w.numpy(), scan.direction_w.numpy()
     calls = {
         "ours": lambda: scan.height,
-        "bare": lambda: batch.ray(origins, directions, geomgroup=only),
+        "bare": lambda: other.ray(origins, directions, geomgroup=only),
     }
 
     def move() -> None:

@@ -46,11 +46,12 @@ def make(model: str, num_envs: int, engine: EngineCfg = "native") -> Simulation:
     return sim
 
 
-def bare(sim: Simulation) -> batch.Batch:
-    """mujoco.batch with the same model, worlds and bound fields."""
-    other = batch.Batch(sim.model, sim.num_envs)
+def bare(sim: Simulation, num_envs: int | None = None) -> batch.Batch:
+    """mujoco.batch with the same model and bound fields; None: the same worlds."""
+    other = batch.Batch(sim.model, sim.num_envs if num_envs is None else num_envs)
     for name in engine_of(sim).fields:
-        other.bind(name)
+        if hasattr(mujoco.MjData, name):  # "plastic" since MuJoCo 4
+            other.bind(name)
     return other
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from rich.table import Table
 
 from entity_data import KEYFRAMES, SUBSTEPS, make
-from inside import engine_of
 from timing import interleaved, rest
 
 WORLDS = (1, 8, 64, 512, 2048, 8192)
@@ -84,20 +83,16 @@ def print_resident(what: str, model: str, num_envs: int) -> None:
     import gc
 
     import mujoco
-    from mujoco import batch
 
-    from entity_data import NINE
+    from entity_data import NINE, bare
 
     if what == "simstate":
         sim = make(model, num_envs)
         for name in NINE:
             sim.scene["robot"].data.read(name)
     else:
-        small = make(model, 1)  # which fields are bound
-        bare = batch.Batch(small.model, num_envs)
-        for name in engine_of(small).fields:
-            bare.bind(name)
-        bare.step(nstep=SUBSTEPS, stage=mujoco.mjtStage.mjSTAGE_VEL.value)
+        other = bare(make(model, 1), num_envs)
+        other.step(nstep=SUBSTEPS, stage=mujoco.mjtStage.mjSTAGE_VEL.value)
     gc.collect()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     print(pages * 4096)

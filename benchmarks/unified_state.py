@@ -6,6 +6,7 @@ from rich.table import Table
 
 from inside import fresh_of
 from simstate import EntityCfg, InitialStateCfg, SceneCfg, Simulation
+from simstate.engine import Stage
 from timing import interleaved
 
 JOINTS = 19
@@ -50,7 +51,8 @@ def converting(table: Table, results: dict[str, float]) -> None:
     )
 
     def tensors() -> None:
-        fresh_of(sim).stepped(None)  # as a step does: every quantity is computed anew
+        # As a step does: every quantity is computed again.
+        fresh_of(sim).mark_current(Stage.ACCELERATION, None, evaluated=False)
         sim.get_states(mode="tensor")
 
     calls = {
