@@ -338,8 +338,7 @@ def _targets(
     if kind == "tendon":
         return [[(f"tendon_{what}", (element,), 1.0)]]
     if what == "gear":
-        output = int(model.actuator_outadr[element])
-        return [[("actuator_gear", (output, 0), 1.0)]]
+        return [[("actuator_gear", (int(model.actuator_outadr[element]), 0), 1.0)]]
     bias = model.actuator_biasprm[element]
     term = 1 if what == "kp" else 2
     found: list[Target] = [("actuator_biasprm", (element, term), -1.0)]
